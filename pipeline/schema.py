@@ -29,6 +29,7 @@ ENERGY = "energy"
 ORDER_PARAMETER = "order_parameter"
 EVALUATIONS, STEPS = "evaluations", "steps"
 LOG_TIME = "log_time"  # auxiliary coordinate along `time`
+ERROR = "error"  # of a block in memory, not of the dataset: why a cell failed, empty where it did not
 
 # Values of `status`.
 MISSING, DONE, FAILED = 0, 1, 2

@@ -1,0 +1,196 @@
+"""A block of cells, computed: from (n, d), inverse temperatures and seeds to labelled data. Pure.
+
+The result of a cell depends on its parameters and seed alone: not on the block that it is computed in, nor
+on the number of threads. A cell that fails does not harm its neighbours: it is computed again alone, then
+given up with the reason in `error`.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from pipeline import dynamics, integrate, observe, schema, sphere
+
+CALL_CELLS = 64  # cells in one call of the engine
+TOKEN_BYTES = 64 * 2**20  # most memory for the initial tokens of one call
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What is computed in every cell of a sweep, whatever its place on the axes.
+
+    Times and horizon are natural logarithms; `log_horizon` is inf for consensus.
+    """
+
+    root_seed: int
+    dynamics: dynamics.Dynamics
+    integrator: integrate.Adaptive | integrate.Layers
+    log_horizon: float
+    log_times: tuple[float, ...]
+    tolerance: float
+    variables: tuple[str, ...]
+    clusters: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Block:
+    """A box of cells of one (n, d); `index` is its place in the dataset, counted in blocks."""
+
+    index: tuple[int, int, int, int]
+    n: int
+    d: int
+    beta: tuple[float, ...]
+    seed: tuple[int, ...]
+
+    @property
+    def cells(self) -> int:
+        """Number of cells."""
+        return len(self.beta) * len(self.seed)
+
+
+Place = tuple[int, int]  # of a cell in its block: which beta, which seed
+
+
+def compute_block(
+    recipe: Recipe, block: Block, *, threads: int = 1, skip: Mapping[Place, str] | None = None
+) -> xr.Dataset:
+    """The block's variables, with coordinates, and in `error` why a cell failed.
+
+    Parameters
+    ----------
+    recipe, block
+        What is computed, and where.
+    threads : int
+        Plain threads over which the cells are spread; they change no bit.
+    skip : mapping from (beta, seed) positions to str, optional
+        Cells that are not computed but recorded as failed, for these reasons.
+
+    Returns
+    -------
+    xarray.Dataset
+        Dimensions n, d (of length 1), beta, seed, time, clusters; the types of the schema.
+    """
+    skip = skip or {}
+    records = schema.variables_kept(recipe.variables)
+    tail = {schema.TIME: len(recipe.log_times), schema.CLUSTERS: len(recipe.clusters)}
+    shape = {dim: (tail[dim],) for dim in tail}
+    data: dict[str, NDArray[np.generic]] = {
+        v.name: np.full(
+            (len(block.beta), len(block.seed), *(s for dim in v.dims if dim in tail for s in shape[dim])),
+            v.fill,
+            dtype=v.dtype,
+        )
+        for v in records
+    }
+    errors = np.full((len(block.beta), len(block.seed)), "", dtype=object)
+    for place, reason in skip.items():
+        data[schema.STATUS][place], errors[place] = schema.FAILED, reason
+
+    per_call = max(1, min(CALL_CELLS, TOKEN_BYTES // (8 * block.n * block.d)))
+    if threads > 1:
+        per_call = max(1, min(per_call, -(-block.cells // (4 * threads))))
+    calls = _calls(block, per_call, skip)
+
+    @functools.lru_cache(maxsize=per_call + threads)
+    def tokens(seed: int) -> NDArray[np.float64]:
+        return sphere.initial_tokens(recipe.root_seed, block.n, block.d, seed)
+
+    def fill(places: list[Place]) -> None:
+        for place, values, reason in _computed(recipe, block, places, tokens):
+            for name, value in values.items():
+                data[name][place] = value
+            errors[place] = reason
+
+    if threads == 1:
+        for call in calls:
+            fill(call)
+    else:
+        with ThreadPoolExecutor(threads) as pool:
+            list(pool.map(fill, calls))  # asks for every result, so that an error is raised here
+    return _labelled(recipe, block, records, data, errors)
+
+
+def _calls(block: Block, per_call: int, skip: Mapping[Place, str]) -> list[list[Place]]:
+    """The cells in portions for the engine: few seeds at a time, with all the betas that share their tokens."""
+    width = min(per_call, len(block.seed))
+    places = [
+        (b, s)
+        for first in range(0, len(block.seed), width)
+        for b in range(len(block.beta))
+        for s in range(first, min(first + width, len(block.seed)))
+        if (b, s) not in skip
+    ]
+    return [places[i : i + per_call] for i in range(0, len(places), per_call)]
+
+
+def _computed(
+    recipe: Recipe,
+    block: Block,
+    places: list[Place],
+    tokens: functools._lru_cache_wrapper[NDArray[np.float64]],
+) -> Iterable[tuple[Place, dict[str, NDArray[np.generic] | int], str]]:
+    """Values and reason for each cell; the reason is empty, or why the cell failed."""
+    try:
+        found = observe.observe_cells(
+            np.stack([tokens(block.seed[s]) for _, s in places]),
+            np.array([block.beta[b] for b, _ in places]),
+            dynamics=recipe.dynamics,
+            integrator=recipe.integrator,
+            log_times=np.array(recipe.log_times),
+            log_horizon=recipe.log_horizon,
+            tolerance=recipe.tolerance,
+            variables=recipe.variables,
+            clusters_kept=len(recipe.clusters),
+        )
+    except Exception as error:  # one cell may fail in any way; the others go on
+        if len(places) == 1:
+            yield places[0], {schema.STATUS: schema.FAILED}, f"{type(error).__name__}: {error}"
+            return
+        half = len(places) // 2
+        yield from _computed(recipe, block, places[:half], tokens)
+        yield from _computed(recipe, block, places[half:], tokens)
+        return
+    outcome = found["outcome"]
+    names = [v.name for v in schema.variables_kept(recipe.variables) if v.name in found]
+    for i, place in enumerate(places):
+        values: dict[str, NDArray[np.generic] | int] = {name: found[name][i] for name in names}
+        reason = _reason(int(outcome[i]), values)
+        if reason:
+            values = {name: values[name] for name in (schema.EVALUATIONS, schema.STEPS)}
+        yield place, values | {schema.STATUS: schema.FAILED if reason else schema.DONE}, reason
+
+
+def _reason(outcome: int, values: Mapping[str, NDArray[np.generic] | int]) -> str:
+    if outcome != observe.DONE:
+        return observe.OUTCOMES.get(outcome, f"outcome {outcome}")
+    for name, value in values.items():
+        if schema.VARIABLES[name].is_float and np.isnan(value).any():
+            return f"{name} is not a number"
+    return ""
+
+
+def _labelled(
+    recipe: Recipe,
+    block: Block,
+    records: Iterable[schema.Variable],
+    data: Mapping[str, NDArray[np.generic]],
+    errors: NDArray[np.object_],
+) -> xr.Dataset:
+    variables = {v.name: (v.dims, data[v.name][None, None]) for v in records}
+    variables[schema.ERROR] = (schema.CELL_DIMS, errors[None, None])
+    coordinates = {
+        schema.N: [block.n],
+        schema.D: [block.d],
+        schema.BETA: list(block.beta),
+        schema.SEED: list(block.seed),
+        schema.CLUSTERS: list(recipe.clusters),
+        schema.LOG_TIME: (schema.TIME, list(recipe.log_times)),
+    }
+    return xr.Dataset(variables, coords=coordinates)

@@ -1,0 +1,172 @@
+"""Blocks going to disk and coming back: whole shards, `status` last.
+
+A block counts as written when its shard of `status` is there. It is put there last and by rename, so a
+crash at any instant loses no more than the blocks in flight, and nobody has to read data to know what is
+missing.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+import zarr
+from numpy.typing import NDArray
+
+from pipeline import schema
+from pipeline.store import layout
+
+Index = tuple[int, int, int, int]
+
+
+@dataclass(frozen=True)
+class _Opened:
+    """A dataset opened for writing, with the coordinates of its cells."""
+
+    arrays: Mapping[str, zarr.Array[Any]]
+    stored: layout.Stored
+    labels: Mapping[str, NDArray[Any]]
+
+
+def _open(path: str | Path) -> _Opened:
+    """The dataset at `path`, opened once per process for as long as its zarr.json stays the same file."""
+    target = Path(os.path.abspath(path))
+    mark = (target / "zarr.json").stat()
+    return _open_marked(target, mark.st_ino, mark.st_mtime_ns)
+
+
+@functools.lru_cache(maxsize=4)
+def _open_marked(target: Path, inode: int, changed: int) -> _Opened:
+    del inode, changed  # only to open again after a change
+    group = zarr.open_group(str(target), mode="r+", use_consolidated=True)
+    everything = dict(group.arrays())
+    labels = {dim: np.asarray(everything[dim][...]) for dim in schema.CELL_DIMS}
+    arrays = {
+        name: array.with_config({"write_empty_chunks": True})  # a failed block leaves its files too
+        for name, array in everything.items()
+        if name in schema.VARIABLES
+    }
+    return _Opened(arrays, layout.inspect(target), labels)
+
+
+def write_block(path: str | Path, block: xr.Dataset) -> Index:
+    """Write one whole block, `status` last, and the errors of its failed cells; return its index.
+
+    `block` has the coordinates of one block of the dataset, each variable that the dataset keeps and, in
+    `error`, why a cell failed. A block that is already there is replaced. ValueError where the labels are not
+    those of exactly one block: a part of a shard is never written, since two writers of one shard lose data.
+    """
+    opened = _open(path)
+    index, region = _placed(opened, block)
+    absent = opened.arrays.keys() - {str(name) for name in block.data_vars}
+    if absent:
+        raise ValueError(f"a block lacks {sorted(absent)}, which the dataset keeps")
+    shards = {name: shard_file(opened.stored.path, name, index) for name in opened.arrays}
+    shards[schema.STATUS].unlink(missing_ok=True)  # from here on the block is missing
+    _record_failures(opened.stored.path, index, block)
+    for name in sorted(opened.arrays, key=lambda name: name == schema.STATUS):
+        record = schema.VARIABLES[name]
+        data = block[name].transpose(*record.dims).to_numpy()
+        shards[name].unlink(missing_ok=True)  # zarr would read an old shard before replacing it
+        opened.arrays[name][region] = data.astype(record.dtype, casting="same_kind")
+        layout.sync_file(shards[name])
+        layout.sync_folder(shards[name].parent)
+    return index
+
+
+def _placed(opened: _Opened, block: xr.Dataset) -> tuple[Index, tuple[slice, ...]]:
+    """Index and region of a block, from its labels."""
+    index, region = [], []
+    for dim, step in zip(schema.CELL_DIMS, (1, 1, *opened.stored.block), strict=True):
+        labels, axis = block[dim].to_numpy(), opened.labels[dim]
+        start = int(np.searchsorted(axis, labels[0]))
+        stop = start + len(labels)
+        whole = start % step == 0 and (len(labels) == step or stop == len(axis))
+        if not whole or not np.array_equal(axis[start:stop], labels):
+            raise ValueError(
+                f"{dim} from {labels[0]} to {labels[-1]} ({len(labels)} values) is not one block of the "
+                f"dataset: blocks of {step} of its {len(axis)} values are written whole or not at all"
+            )
+        index.append(start // step)
+        region.append(slice(start, stop))
+    return (index[0], index[1], index[2], index[3]), tuple(region)
+
+
+def shard_file(path: Path, name: str, index: Index) -> Path:
+    """The file that holds one variable of one block."""
+    record = schema.VARIABLES[name]
+    tail = (0,) * (len(record.dims) - len(schema.CELL_DIMS))
+    return path / name / ".".join(["c", *map(str, (*index, *tail))])
+
+
+def written(path: str | Path) -> NDArray[np.bool_]:
+    """Which blocks are there, by their index (n, d, block of betas, block of seeds)."""
+    stored = layout.inspect(path)
+    there = np.zeros(stored.blocks, dtype=bool)
+    pattern = re.compile(r"c\.(\d+)\.(\d+)\.(\d+)\.(\d+)")
+    with os.scandir(stored.path / schema.STATUS) as entries:
+        for entry in entries:
+            match = pattern.fullmatch(entry.name)
+            if match and entry.stat().st_size > 0:  # a machine that crashed may leave an empty file
+                there[tuple(int(v) for v in match.groups())] = True
+    return there
+
+
+def _failures_file(path: Path, index: Index) -> Path:
+    return path / layout.FOLDER / "failures" / (".".join(map(str, index)) + ".json")
+
+
+def _record_failures(path: Path, index: Index, block: xr.Dataset) -> None:
+    target = _failures_file(path, index)
+    target.unlink(missing_ok=True)
+    failed = np.argwhere(block[schema.STATUS].transpose(*schema.CELL_DIMS).to_numpy() == schema.FAILED)
+    if not len(failed):
+        return
+    errors = block[schema.ERROR].transpose(*schema.CELL_DIMS).to_numpy()
+    axes = [block[dim].to_numpy() for dim in schema.CELL_DIMS]
+    cells = [
+        {dim: axis[i].item() for dim, axis, i in zip(schema.CELL_DIMS, axes, position, strict=True)}
+        | {schema.ERROR: str(errors[tuple(position)])}
+        for position in failed
+    ]
+    target.parent.mkdir(exist_ok=True)
+    layout.replace_text(target, json.dumps({"block": index, "cells": cells}, indent=1, allow_nan=False))
+
+
+def failures(path: str | Path) -> Iterator[dict[str, Any]]:
+    """The failed cells of the blocks that are there: n, d, beta, seed, error and the index of the block."""
+    stored = layout.inspect(path)
+    for file in sorted((stored.path / layout.FOLDER / "failures").glob("*.json")):
+        record = json.loads(file.read_text(encoding="utf-8"))
+        n, d, beta, seed = record["block"]
+        if shard_file(stored.path, schema.STATUS, (n, d, beta, seed)).exists():
+            for cell in record["cells"]:
+                yield {**cell, "block": (n, d, beta, seed)}
+
+
+def add_receipts(path: str | Path, run: str, receipts: list[Mapping[str, Any]]) -> None:
+    """Append receipts, one JSON line each, to those of one run. Under the lease; readers skip a torn line."""
+    folder = Path(path) / layout.FOLDER / "receipts"
+    folder.mkdir(exist_ok=True)
+    text = "".join(json.dumps(receipt, allow_nan=False) + "\n" for receipt in receipts)
+    with (folder / f"{run}.jsonl").open("a", encoding="utf-8") as file:
+        file.write(text)
+
+
+def sweep_up(path: str | Path) -> int:
+    """Remove the drafts (`*.partial`) that killed writers left; return their number. Under the lease."""
+    removed = 0
+    for folder, _, names in os.walk(path):
+        for name in names:
+            if name.endswith(".partial"):
+                Path(folder, name).unlink(missing_ok=True)
+                removed += 1
+    return removed
