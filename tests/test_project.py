@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 PYTHONS = ("3.11.7", "3.12.8", "3.13.1")
 # Distributions whose import name differs from their own.
-IMPORT_NAMES = {"hydra-core": "hydra", "dask-jobqueue": "dask_jobqueue"}
+IMPORT_NAMES = {"hydra-core": "hydra", "dask-jobqueue": "dask_jobqueue", "pyyaml": "yaml"}
 # Needed, but not imported by name: dask is what distributed schedules and xarray's lazy arrays are made of.
 NOT_IMPORTED = {"dask"}
 
