@@ -35,12 +35,12 @@ lint: setup ## ruff and mypy
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-docs: setup ## build the documentation site into docs/_build/html
-	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
-
 bench: setup ## run the benchmarks beside the peers
 	$(BIN)/python -m pip install --disable-pip-version-check --quiet -r requirements-bench.lock
 	$(BIN)/python -m benchmarks
+
+docs: setup ## build the documentation site into docs/_build/html
+	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
 
 clean: ## remove what the targets made, except datasets in runs/
 	rm -rf .venv build dist docs/_build .mypy_cache .ruff_cache .pytest_cache .hypothesis
