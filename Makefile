@@ -9,6 +9,7 @@ SHELL := bash
 PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3 python; do \
 	"$$p" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null && echo "$$p" && break; done)
 BIN := .venv/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 DEMO := runs/demo.zarr
 
 help:
@@ -19,9 +20,10 @@ setup: .venv/.ready ## make .venv with the locked versions and the program in it
 # Made again only when the lock file or the project's metadata change.
 .venv/.ready: requirements.lock pyproject.toml
 	@if [ -z "$(PYTHON)" ]; then echo "no Python 3.11, 3.12 or 3.13 found; give one: make setup PYTHON=/path/to/python" >&2; exit 1; fi
-	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --disable-pip-version-check --quiet -r requirements.lock
-	$(BIN)/python -m pip install --disable-pip-version-check --quiet --no-deps --no-build-isolation -e .
+	@echo "setting up .venv with the versions of requirements.lock (about a minute, once)"
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@$(PIP) install -r requirements.lock
+	@$(PIP) install --no-deps --no-build-isolation -e .
 	@touch $@
 
 demo: setup ## run a small real sweep: a dataset and a phase diagram, in minutes
@@ -36,7 +38,7 @@ lint: setup ## ruff and mypy
 	$(BIN)/mypy
 
 bench: setup ## run the benchmarks beside the peers
-	$(BIN)/python -m pip install --disable-pip-version-check --quiet -r requirements-bench.lock
+	@$(PIP) install -r requirements-bench.lock
 	$(BIN)/python -m benchmarks
 
 docs: setup ## build the documentation site into docs/_build/html
