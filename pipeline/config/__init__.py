@@ -61,22 +61,25 @@ def settings(config: dict[str, Any]) -> Settings:
 
     given: models.Configuration = models.read(config)
     horizon = None if given.horizon == "consensus" else float(given.horizon)
+    question = sweep.Sweep(
+        n=_integers(given.grid.n, "grid.n"),
+        d=_integers(given.grid.d, "grid.d"),
+        beta=_axis(given.grid.beta, "grid.beta"),
+        seed=_seeds(given.grid.seed),
+        root_seed=given.root_seed,
+        dynamics=_dynamics(given.dynamics),
+        integrator=_integrator(given.integrator, given.tolerance),
+        horizon=horizon,
+        times=_times(given.times, horizon),
+        tolerance=given.tolerance,
+        variables=tuple(given.variables),
+        clusters_kept=given.clusters_kept,
+        block=None if given.block is None else (given.block[0], given.block[1]),
+    )
+    for d in question.d:
+        question.dynamics.check(d)
     return Settings(
-        sweep=sweep.Sweep(
-            n=_integers(given.grid.n, "grid.n"),
-            d=_integers(given.grid.d, "grid.d"),
-            beta=_axis(given.grid.beta, "grid.beta"),
-            seed=_seeds(given.grid.seed),
-            root_seed=given.root_seed,
-            dynamics=_dynamics(given.dynamics),
-            integrator=_integrator(given.integrator),
-            horizon=horizon,
-            times=_times(given.times, horizon),
-            tolerance=given.tolerance,
-            variables=tuple(given.variables),
-            clusters_kept=given.clusters_kept,
-            block=None if given.block is None else (given.block[0], given.block[1]),
-        ),
+        sweep=question,
         path=Path(given.store.path).expanduser(),
         workers=given.workers,
         task_seconds=given.task_seconds,
@@ -149,8 +152,11 @@ def _matrix(given: models.Matrix, role: str) -> dynamics.Matrix:
         raise ValueError(f"dynamics.{role}.{error}") from error
 
 
-def _integrator(given: models.Adaptive | models.Layers) -> integrate.Adaptive | integrate.Layers:
+def _integrator(given: models.Adaptive | models.Layers, tolerance: float) -> integrate.Adaptive | integrate.Layers:
     from pipeline import integrate
 
-    kinds = {"adaptive": integrate.Adaptive, "layers": integrate.Layers}
-    return kinds[given.name](**given.model_dump(exclude={"name"}))
+    if given.name == "layers":
+        return integrate.Layers(given.step)
+    method = integrate.Adaptive(given.tolerance, given.coalescence, given.max_evaluations)
+    method.chord(tolerance)
+    return method
