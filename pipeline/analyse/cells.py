@@ -206,5 +206,5 @@ def _inverse_inside(energy: Array, log_times: Array, entry: Array, exit_: Array)
     away = np.abs(log_times - np.nan_to_num(middle)[..., None])
     nearest = np.argmin(away, axis=-1)
     at = log_times[nearest]
-    value = np.take_along_axis(energy, nearest[..., None], axis=-1)[..., 0]
+    value = np.take_along_axis(energy, nearest[..., None], axis=-1)[..., 0].astype(float)
     return np.where((entry <= at) & (at < exit_), 1 / value, np.nan)
