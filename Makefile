@@ -35,6 +35,7 @@ test: setup ## run all tests
 
 lint: setup ## ruff and mypy
 	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
 bench: setup ## run the benchmarks beside the peers
