@@ -1,0 +1,382 @@
+"""The coalescing integrator: from t = 0 to consensus, however long it takes.
+
+One trajectory is a sequence of explicit Runge-Kutta steps of order 8 on the running clock s of its field (see
+`pipeline.dynamics.fields`), on which the strongest pair moves at speed 1 whatever beta is. Three things keep
+it there:
+
+- Time is one more integrated quantity, with its own error control, joined to ln t by log-add-exp.
+- Tokens closer than ``coalescence`` become one weighted atom (exact to second order), which removes the fast
+  modes.
+- Atoms whose strongest pair is weaker than the strongest of all by more than exp(-window) rest: in the time
+  that the
+  strong pairs need they would move by less than the tolerance. Work follows the atoms that move.
+
+Save times and crossings of the cluster tolerance are read off the interpolant; steps are never cut to hit
+them.
+
+`solve` is a template for `pipeline.integrate.compiled.bind`: `velocity`, `reference`, `on_save`,
+`on_clusters` are bound there. It knows neither which equation it steps nor what is recorded.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pipeline.integrate import events
+from pipeline.integrate import runge_kutta as rk
+from pipeline.integrate.atoms import clear, coalesce, normalise
+from pipeline.sphere import gaps, pairs
+
+# outcomes
+DONE, TOO_MANY_EVALUATIONS, STEP_UNDERFLOW, NOT_FINITE = 0, 1, 2, 3
+
+_SAFETY, _SHRINK, _GROW = 0.9, 0.2, 8.0
+_PATIENCE = 60  # rejections in a row
+_SLACK = 4.0  # atoms are taken along this many e-folds before they count
+_SHED = 6.0  # after so many e-folds of the strongest pair, look again who may rest
+
+
+# Bound by `compiled.bind`: a field, and a recorder that is called at save times with
+# (record, index, x, mass, squares, member, atoms, stride, dimension, beta, clusters)
+# and when the number of clusters changes with (record, log_time, before, after, labels, member).
+velocity: Any = None
+reference: Any = None
+on_save: Any = None
+on_clusters: Any = None
+
+
+def solve(
+    tokens: Any,
+    weights: Any,
+    beta: float,
+    normalised: float,
+    decays: float,
+    coalesces: bool,
+    clock_offset: float,
+    matrices: Any,
+    tolerance: float,
+    coalescence: float,
+    max_evaluations: int,
+    delta: float,
+    log_times: Any,
+    log_horizon: float,
+    record: Any,
+) -> Any:
+    """Follow one trajectory; returns (outcome, evaluations, steps).
+
+    tokens: (n, dimension) unit rows; weights: (n,). ``decays``, ``coalesces``, ``clock_offset``: as the field
+    declares them. ``coalescence``: a chord. ``log_times``: ascending natural logarithms, at most
+    ``log_horizon`` (inf: until one atom is left).
+    """
+    n, dimension = tokens.shape
+    stride = pairs.stride_of(n)
+    size = dimension * stride
+    offset = clock_offset * beta
+    closeness = 0.5 * coalescence * coalescence
+    window = 12.0 - np.log(tolerance)
+    decay = decays * beta
+
+    # all atoms
+    x = np.full(size, pairs.FAR)
+    mass, squares, mark = np.zeros(stride), np.zeros(stride), np.zeros(stride)
+    aside, nearest = np.zeros(stride), np.zeros(stride)
+    member, labels, queue = np.arange(n), np.zeros(n, np.int64), np.zeros(n, np.int64)
+    together = np.zeros((n, n), np.bool_)
+    total_mass = 0.0
+    bits = 12345
+    for i in range(n):
+        for k in range(dimension):
+            x[k * stride + i] = tokens[i, k]
+        mass[i] = weights[i]
+        squares[i] = weights[i] * weights[i]
+        total_mass += weights[i]
+        bits = (bits * 1103515245 + 12345) % 2147483648
+        mark[i] = float(bits // 4096 + 1)
+    atoms = n
+    normalise(x, atoms, stride, dimension)
+    if coalesces:
+        atoms = coalesce(x, mass, squares, member, labels, together, atoms, stride, dimension, closeness)
+    gaps.adjacency(x, atoms, stride, dimension, delta, together)
+    clusters = gaps.components(together, atoms, labels, queue)
+    on_clusters(record, -np.inf, 0, clusters, labels, member)
+    shown = x.copy()  # positions at a save time
+
+    # the atoms that move, packed
+    moving, slot_of = np.arange(n), np.arange(n)
+    count, packed = atoms, stride
+    start, end, trial = np.empty(size), np.empty(size), np.empty(size)
+    m, weight = np.empty(stride), np.empty(stride)
+    slopes = np.zeros(rk.ALL_STAGES * size)
+    rates, lapse = np.zeros(rk.ALL_STAGES), np.zeros(rk.DEGREE)
+    coefficients = np.empty(rk.DEGREE * size)
+    scratch = np.empty(3 * stride + 2 * size)
+    one, two = np.empty(dimension), np.empty(dimension)
+    p = np.array([beta, normalised, 1.0 / total_mass])
+
+    evaluations, steps, refusals = 0, 0, 0
+    index = 0
+    log_clock = -np.inf
+    ref, signature, least, least_aside, least_then = 0.0, 0.0, 0.0, 0.0, 0.0
+    h = 0.0
+    stirred = True
+    outcome = DONE
+    while index < log_times.size and log_times[index] == -np.inf:
+        on_save(record, index, x, mass, squares, member, atoms, stride, dimension, beta, clusters)
+        index += 1
+
+    while True:
+        if atoms == 1 and coalesces:
+            break
+        if log_clock + offset >= log_horizon:
+            break
+        if stirred:
+            # choose who moves, and restart
+            stirred = False
+            chosen = np.inf
+            least = gaps.nearest_gaps(x, atoms, stride, dimension, nearest)
+            if decay > 0.0:
+                chosen = least + (window + _SLACK) / decay
+            count, least_aside = 0, 1e300
+            for i in range(atoms):
+                if nearest[i] <= chosen:
+                    moving[count] = i
+                    slot_of[i] = count
+                    aside[i] = 0.0
+                    count += 1
+                else:
+                    slot_of[i] = -1
+                    aside[i] = 1e300
+                    least_aside = min(least_aside, nearest[i])
+            for i in range(atoms, stride):
+                aside[i] = 1e300
+                mark[i] = 0.0
+            packed = pairs.stride_of(count)
+            size = dimension * packed
+            for a in range(count):
+                m[a] = mass[moving[a]]
+                for k in range(dimension):
+                    start[k * packed + a] = x[k * stride + moving[a]]
+            clear(start, m, count, packed, dimension, pairs.padding(dimension))
+            least_then = least
+            _, _, signature = gaps.survey(x, atoms, stride, dimension, moving, count, aside, mark, delta)
+
+            before = ref
+            ref = reference(start, m, count, packed, dimension, p, matrices, scratch)
+            k0 = velocity(
+                start, m, count, packed, dimension, ref, p, matrices, slopes[:size], weight, scratch
+            )
+            evaluations += 1
+            if not (k0 > 0.0 and k0 < np.inf):
+                outcome = NOT_FINITE
+                break
+            ref -= np.log(k0)
+            rates[0] = 1.0
+            speed = rk.top_speed(slopes, size)
+            if speed == 0.0:
+                break  # every token rests: nothing will ever move
+            if not speed < np.inf:
+                outcome = NOT_FINITE
+                break
+            # the last step in the same time or, if the clock now runs slower, one that changes weights by a
+            # third
+            h *= np.exp(min(before - ref, 0.0))
+            if steps == 0 or before - ref < -0.1:
+                h = max(h, 0.3 / (speed * (1.0 + 2.0 * beta * np.sqrt(2.0 * least))))
+
+        # one trial step
+        base = np.exp(min(log_clock - ref, 700.0))
+        if log_clock - ref > 700.0:
+            base = np.inf
+        sound = True
+        for stage in range(1, rk.STAGES):
+            rk.combine(start, slopes, size, stage, h, trial)
+            rate = velocity(
+                trial,
+                m,
+                count,
+                packed,
+                dimension,
+                ref,
+                p,
+                matrices,
+                slopes[stage * size : (stage + 1) * size],
+                weight,
+                scratch,
+            )
+            evaluations += 1
+            if not (rate > 0.0 and rate < np.inf):
+                sound = False
+                break
+            rates[stage] = 1.0 / rate
+        miss = np.inf
+        duration = 0.0
+        if sound:
+            duration = rk.elapsed(rates, h)
+            if duration > 0.0 and duration < np.inf:
+                miss = rk.error(slopes, rates, packed, dimension, h, base, duration) / tolerance
+        if not miss <= 1.0:
+            if evaluations > max_evaluations:
+                outcome = TOO_MANY_EVALUATIONS
+                break
+            h *= max(_SHRINK, _SAFETY * miss**-0.125) if miss < np.inf else _SHRINK
+            refusals += 1
+            if refusals > _PATIENCE:
+                outcome = STEP_UNDERFLOW
+                break
+            continue
+
+        # accepted: the end of the step
+        rk.combine(start, slopes, size, rk.LAST, h, end)
+        clear(end, m, count, packed, dimension, pairs.padding(dimension))
+        normalise(end, count, packed, dimension)
+        rate = velocity(
+            end,
+            m,
+            count,
+            packed,
+            dimension,
+            ref,
+            p,
+            matrices,
+            slopes[rk.LAST * size : (rk.LAST + 1) * size],
+            weight,
+            scratch,
+        )
+        evaluations += 1
+        steps += 1
+        refusals = 0
+        log_after = np.logaddexp(log_clock, ref + np.log(duration))
+        if not (rate > 0.0 and rate < np.inf and log_after < np.inf):
+            outcome = NOT_FINITE
+            break
+        rates[rk.LAST] = 1.0 / rate
+        for a in range(count):
+            for k in range(dimension):
+                x[k * stride + moving[a]] = end[k * packed + a]
+        among, across, mark_after = gaps.survey(
+            x, atoms, stride, dimension, moving, count, aside, mark, delta
+        )
+
+        # what happened within the step
+        saves = 0
+        while index + saves < log_times.size and log_times[index + saves] - offset <= log_after:
+            saves += 1
+        crossings = 0
+        if mark_after != signature:
+            crossings = events.list_crossings(
+                x, atoms, stride, dimension, moving, count, slot_of, together, delta, queue[:0], queue[:0]
+            )
+        if saves > 0 or crossings > 0:
+            for stage in rk.EXTRA:
+                rk.combine(start, slopes, size, stage, h, trial)
+                rate_extra = velocity(
+                    trial,
+                    m,
+                    count,
+                    packed,
+                    dimension,
+                    ref,
+                    p,
+                    matrices,
+                    slopes[stage * size : (stage + 1) * size],
+                    weight,
+                    scratch,
+                )
+                evaluations += 1
+                rates[stage] = 1.0 / rate_extra
+            rk.interpolant(start, end, slopes, size, h, coefficients)
+            rk.time_interpolant(rates, h, duration, lapse)
+            first, second = np.empty(crossings, np.int64), np.empty(crossings, np.int64)
+            theta = np.empty(crossings)
+            pending = 0
+            if crossings > 0:
+                events.list_crossings(
+                    x, atoms, stride, dimension, moving, count, slot_of, together, delta, first, second
+                )
+                parting = False
+                for q in range(crossings):
+                    parting = parting or together[first[q], second[q]]
+                for q in range(crossings):
+                    i, j = first[q], second[q]
+                    if not parting and labels[i] == labels[j]:
+                        together[i, j] = True  # joins what is joined already: when does not matter
+                        together[j, i] = True
+                        continue
+                    for k in range(dimension):
+                        two[k] = x[k * stride + j]
+                    first[pending], second[pending] = i, j
+                    theta[pending] = events.crossing(
+                        coefficients,
+                        start,
+                        packed,
+                        dimension,
+                        slot_of[i],
+                        slot_of[j],
+                        two.copy(),
+                        delta,
+                        one,
+                        two,
+                    )
+                    pending += 1
+                events.sort_by(theta, pending, first, second)
+            event = 0
+            for s in range(saves + 1):
+                target = (log_times[index] if s < saves else log_horizon) - offset
+                at = events.fraction_at(target, lapse, duration, base, ref, log_clock, log_after)
+                while event < pending and theta[event] <= at:
+                    i, j = first[event], second[event]
+                    clusters_before = clusters
+                    clusters = events.flip(together, atoms, labels, queue, i, j, clusters)
+                    if clusters != clusters_before:
+                        moment = rk.evaluate(lapse, 1, 0, theta[event])
+                        log_moment = log_clock
+                        if moment > 0.0:
+                            log_moment = np.logaddexp(log_clock, ref + np.log(moment))
+                        on_clusters(record, log_moment + offset, clusters_before, clusters, labels, member)
+                    event += 1
+                if s < saves:
+                    shown[:] = x
+                    for a in range(count):
+                        events.position(coefficients, start, packed, dimension, a, at, one)
+                        for k in range(dimension):
+                            shown[k * stride + moving[a]] = one[k]
+                    on_save(
+                        record, index, shown, mass, squares, member, atoms, stride, dimension, beta, clusters
+                    )
+                    index += 1
+            signature = mark_after
+
+        # the next step begins where this one ended
+        log_clock = log_after
+        start, end = end, start
+        rk.begin_next(slopes, size)
+        ref -= np.log(rate)
+        rates[0] = 1.0
+        if miss > 0.0:
+            h *= min(_GROW, max(_SHRINK, _SAFETY * miss**-0.125))
+        else:
+            h *= _GROW
+        if evaluations > max_evaluations:
+            outcome = TOO_MANY_EVALUATIONS
+            break
+
+        least = among
+        if coalesces and least <= closeness:
+            left = coalesce(x, mass, squares, member, labels, together, atoms, stride, dimension, closeness)
+            stirred = left != atoms
+            atoms = left
+        if decay > 0.0 and not stirred:
+            if decay * (min(across, least_aside) - least) < window:
+                stirred = True  # somebody at rest must move now
+            elif count > 8 and decay * (least_then - least) > _SHED:
+                stirred = True  # somebody may come to rest
+            if stirred:
+                least_then = least
+
+    if outcome == DONE:
+        while index < log_times.size:
+            on_save(record, index, x, mass, squares, member, atoms, stride, dimension, beta, clusters)
+            index += 1
+    return outcome, evaluations, steps

@@ -1,0 +1,102 @@
+"""Atoms: tokens, or groups of coalesced tokens that move as one weighted particle.
+
+Arrays have room for the first number of atoms; ``stride`` never changes. Positions are flat (see
+`pipeline.sphere.pairs`), padding at `pairs.FAR`. ``mass`` is the sum of the tokens' weights, ``squares`` the
+sum of their squares, ``member[token]`` the atom that a token belongs to. Weights are kept as given, so counts
+stay exact.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from pipeline.sphere import gaps, pairs
+
+
+@njit(nogil=True)
+def normalise(x: Any, atoms: int, stride: int, dimension: int) -> None:
+    """Put positions back on the sphere."""
+    for i in range(atoms):
+        square = 0.0
+        for k in range(dimension):
+            square += x[k * stride + i] * x[k * stride + i]
+        inverse = 1.0 / np.sqrt(square)
+        for k in range(dimension):
+            x[k * stride + i] *= inverse
+
+
+@njit(nogil=True)
+def clear(x: Any, mass: Any, atoms: int, stride: int, dimension: int, away: float) -> None:
+    """Make the lanes from ``atoms`` on padding."""
+    for i in range(atoms, stride):
+        mass[i] = 0.0
+        for k in range(dimension):
+            x[k * stride + i] = away
+
+
+@njit(nogil=True)
+def coalesce(
+    x: Any,
+    mass: Any,
+    squares: Any,
+    member: Any,
+    labels: Any,
+    together: Any,
+    atoms: int,
+    stride: int,
+    dimension: int,
+    closeness: float,
+) -> int:
+    """Make one atom of each group with gaps at most ``closeness``, at its mean; return how many are left.
+
+    Exact to second order in the distance: linearised, a close group contracts onto its weighted mean, which
+    moves as one particle of the whole mass. The new atom is together with whatever any of its parts was
+    together with.
+    """
+    i = 0
+    while i < atoms:
+        j = i + 1
+        while j < atoms:
+            if gaps.gap(x, i, j, stride, dimension) > closeness:
+                j += 1
+                continue
+            whole = mass[i] + mass[j]
+            square = 0.0
+            for k in range(dimension):
+                # from the difference, so that two equal positions stay exactly where they are
+                x[k * stride + i] += (mass[j] / whole) * (x[k * stride + j] - x[k * stride + i])
+                square += x[k * stride + i] * x[k * stride + i]
+            inverse = 1.0 / np.sqrt(square)
+            for k in range(dimension):
+                x[k * stride + i] *= inverse
+            mass[i] = whole
+            squares[i] += squares[j]
+            for q in range(atoms):
+                if together[j, q]:
+                    together[i, q] = True
+                    together[q, i] = True
+            last = atoms - 1
+            if j != last:  # the last atom takes the free place
+                for k in range(dimension):
+                    x[k * stride + j] = x[k * stride + last]
+                mass[j], squares[j], labels[j] = mass[last], squares[last], labels[last]
+                for q in range(atoms):
+                    together[j, q] = together[last, q]
+                for q in range(atoms):
+                    together[q, j] = together[q, last]
+                together[j, j] = True
+            for token in range(member.size):
+                if member[token] == j:
+                    member[token] = i
+                elif member[token] == last:
+                    member[token] = j
+            for k in range(dimension):
+                x[k * stride + last] = pairs.FAR
+            mass[last] = 0.0
+            atoms = last
+            j = i + 1  # the mean may have come within reach of others
+        i += 1
+    return atoms

@@ -1,0 +1,83 @@
+"""The discrete transformer: x_i <- normalise(x_i + step * attention_i), layer after layer.
+
+The attention is the plain weighted average of values, self included and not projected, as the programs
+published with arXiv:2312.10794 iterate it. After l layers t = l * step; the state holds until the next layer,
+so a save time shows the last layer at or before it, and clusters change at layers. As a scheme for the
+continuous equation it is of first order and late by a factor of about 1 + step near consensus.
+
+`solve_layers` is a template for `pipeline.integrate.compiled.bind`, with the recorder of
+`pipeline.integrate.adaptive`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pipeline.integrate.adaptive import DONE, NOT_FINITE
+from pipeline.integrate.atoms import clear, normalise
+from pipeline.sphere import gaps, pairs
+
+# bound by `compiled.bind`
+average: Any = None  # what a layer adds (`pipeline.dynamics.fields.layer_average`)
+on_save: Any = None
+on_clusters: Any = None
+
+_ROUNDING = 1e-9  # a save time this little (relative) before a layer shows that layer: 3 * 0.1 is not 0.3
+
+
+def solve_layers(
+    tokens: Any,
+    weights: Any,
+    beta: float,
+    normalised: float,
+    matrices: Any,
+    step: float,
+    delta: float,
+    log_times: Any,
+    log_horizon: float,
+    record: Any,
+) -> Any:
+    """Iterate the layers of one trajectory up to the horizon; returns (outcome, evaluations, steps)."""
+    n, dimension = tokens.shape
+    stride = pairs.stride_of(n)
+    size = dimension * stride
+    x = np.full(size, pairs.FAR)
+    mass, squares = np.zeros(stride), np.zeros(stride)
+    member, labels, queue = np.arange(n), np.zeros(n, np.int64), np.zeros(n, np.int64)
+    together, now_together = np.zeros((n, n), np.bool_), np.zeros((n, n), np.bool_)
+    for i in range(n):
+        for k in range(dimension):
+            x[k * stride + i] = tokens[i, k]
+        mass[i] = weights[i]
+        squares[i] = weights[i] * weights[i]
+    gaps.adjacency(x, n, stride, dimension, delta, together)
+    clusters = gaps.components(together, n, labels, queue)
+    on_clusters(record, -np.inf, 0, clusters, labels, member)
+    shift, weight, scratch = np.zeros(size), np.zeros(stride), np.empty(3 * stride + 2 * size)
+    p = np.array([beta, normalised, 1.0 / mass.sum()])
+    layers = int(np.floor(np.exp(log_horizon) / step * (1.0 + _ROUNDING)))
+    index = 0
+    for layer in range(layers + 1):
+        if layer > 0:
+            average(x, mass, n, stride, dimension, p, matrices, shift, weight, scratch)
+            for k in range(dimension):
+                for i in range(n):
+                    x[k * stride + i] += step * shift[k * stride + i]
+            clear(x, mass, n, stride, dimension, pairs.FAR)
+            normalise(x, n, stride, dimension)
+            if not np.isfinite(x[:size].sum()):
+                return NOT_FINITE, layer, layer
+            gaps.adjacency(x, n, stride, dimension, delta, now_together)
+            if not np.array_equal(now_together, together):
+                together[:] = now_together
+                before = clusters
+                clusters = gaps.components(together, n, labels, queue)
+                if clusters != before:
+                    on_clusters(record, np.log(layer * step), before, clusters, labels, member)
+        until = np.inf if layer == layers else np.log((layer + 1) * step * (1.0 - _ROUNDING))
+        while index < log_times.size and log_times[index] < until:
+            on_save(record, index, x, mass, squares, member, n, stride, dimension, beta, clusters)
+            index += 1
+    return DONE, layers, layers

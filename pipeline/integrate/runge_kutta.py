@@ -1,0 +1,146 @@
+"""The Dormand-Prince method of order 8 with its error estimate and its interpolant of order 7.
+
+E. Hairer, S. P. Norsett, G. Wanner, "Solving Ordinary Differential Equations I", 2nd ed. (Springer, 1993),
+section II.5 and II.6 (DOP853). The coefficients are scipy's. Stages live in one flat array ``slopes``: stage
+q is ``slopes[q * size : (q + 1) * size]``, size a multiple of eight. Beside the positions each method carries
+the elapsed time of a step, whose slope at stage q is ``rates[q]``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+from scipy.integrate import DOP853
+
+from pipeline.sphere.lanes import highest, larger, load, splat, store, total
+
+STAGES = 12
+LAST = STAGES  # the slope at the end of the step, which is the next step's first stage
+EXTRA = (13, 14, 15)  # stages that only the interpolant needs
+ALL_STAGES = 16
+DEGREE = 7
+_TINY = 1e-300  # keeps 0 / 0 out of atoms at rest
+
+_A = np.zeros((ALL_STAGES, ALL_STAGES))
+_A[:STAGES, :STAGES] = DOP853.A[:STAGES, :STAGES]
+_A[LAST, :STAGES] = DOP853.B
+_A[list(EXTRA)] = DOP853.A_EXTRA
+_B = np.array(DOP853.B)
+_E3, _E5 = np.array(DOP853.E3), np.array(DOP853.E5)
+_D = np.array(DOP853.D)
+if not (np.allclose(_A.sum(axis=1)[:STAGES], DOP853.C[:STAGES]) and np.isclose(_B.sum(), 1.0)):
+    raise ImportError("scipy's DOP853 coefficients are not a consistent Runge-Kutta table")
+
+
+@njit(nogil=True, error_model="numpy")
+def combine(x: Any, slopes: Any, size: int, stage: int, h: float, out: Any) -> None:
+    """Write x + h sum_{q < stage} A[stage, q] slope_q."""
+    for r in range(0, size, 8):
+        y = splat(0.0)
+        for q in range(stage):
+            if _A[stage, q] != 0.0:
+                y = y + load(slopes, q * size + r) * _A[stage, q]
+        store(out, r, load(x, r) + y * h)
+
+
+@njit(nogil=True)
+def elapsed(rates: Any, h: float) -> float:
+    """H sum_q B[q] rate_q: the time that the step takes."""
+    t = 0.0
+    for q in range(STAGES):
+        t += _B[q] * rates[q]
+    return h * t
+
+
+@njit(nogil=True, error_model="numpy")
+def error(
+    slopes: Any, rates: Any, stride: int, dimension: int, h: float, before: float, duration: float
+) -> float:
+    """Local error: the worst atom's (a distance) or that of the time, relative to all time so far.
+
+    Estimates of order 5 and 3 are combined as in DOP853: e = e5² / sqrt(e5² + 0.01 e3²). ``before`` is the
+    time at the start of the step (inf if beyond comparison with the step), ``duration`` that of the step.
+    """
+    size = stride * dimension
+    worst, everything = splat(0.0), splat(0.0)
+    for i in range(0, stride, 8):
+        five, three = splat(_TINY), splat(0.0)
+        for k in range(dimension):
+            e5, e3 = splat(0.0), splat(0.0)
+            for q in range(STAGES):
+                slope = load(slopes, q * size + k * stride + i)
+                e5 = e5 + slope * _E5[q]
+                e3 = e3 + slope * _E3[q]
+            five = five + e5 * e5
+            three = three + e3 * e3
+        worst = larger(worst, five * five / (five + three * 0.01))
+        everything = everything + five
+    if not np.isfinite(total(everything)):
+        return np.inf
+    e5, e3 = 0.0, 0.0
+    for q in range(STAGES):
+        e5 += _E5[q] * rates[q]
+        e3 += _E3[q] * rates[q]
+    lapse = 0.0
+    if e5 != 0.0 or e3 != 0.0:
+        lapse = e5 * e5 / np.sqrt(e5 * e5 + 0.01 * e3 * e3)
+    return h * max(np.sqrt(highest(worst)), lapse / (before + duration))  # type: ignore[no-any-return]
+
+
+@njit(nogil=True, error_model="numpy")
+def interpolant(start: Any, end: Any, slopes: Any, size: int, h: float, out: Any) -> None:
+    """Write the coefficients of the continuous solution, ``out`` of shape (DEGREE, size) flattened."""
+    for r in range(0, size, 8):
+        rise = load(end, r) - load(start, r)
+        first, last = load(slopes, r) * h, load(slopes, LAST * size + r) * h
+        store(out, r, rise)
+        store(out, size + r, first - rise)
+        store(out, 2 * size + r, rise * 2.0 - (last + first))
+        for p in range(DEGREE - 3):
+            y = splat(0.0)
+            for q in range(ALL_STAGES):
+                if _D[p, q] != 0.0:
+                    y = y + load(slopes, q * size + r) * _D[p, q]
+            store(out, (3 + p) * size + r, y * h)
+
+
+@njit(nogil=True, error_model="numpy")
+def time_interpolant(rates: Any, h: float, duration: float, out: Any) -> None:
+    """The same for the time since the start of the step; ``out`` has DEGREE entries."""
+    out[0] = duration
+    out[1] = h * rates[0] - duration
+    out[2] = 2.0 * duration - h * (rates[LAST] + rates[0])
+    for p in range(DEGREE - 3):
+        y = 0.0
+        for q in range(ALL_STAGES):
+            y += _D[p, q] * rates[q]
+        out[3 + p] = h * y
+
+
+@njit(nogil=True)
+def evaluate(coefficients: Any, size: int, r: int, theta: float) -> float:
+    """The interpolant's change of entry r since the start of the step, at a fraction theta of it."""
+    y = 0.0
+    for p in range(DEGREE - 1, -1, -1):
+        y += coefficients[p * size + r]
+        y *= theta if p % 2 == 0 else 1.0 - theta
+    return y
+
+
+@njit(nogil=True)
+def begin_next(slopes: Any, size: int) -> None:
+    """Make the slope at the end of a step the first stage of the next."""
+    for r in range(size):
+        slopes[r] = slopes[LAST * size + r]
+
+
+@njit(nogil=True)
+def top_speed(slopes: Any, size: int) -> float:
+    """Largest component of the first stage's slope; NaN stays NaN."""
+    speed = 0.0
+    for r in range(size):
+        if not abs(slopes[r]) <= speed:
+            speed = abs(slopes[r])
+    return speed

@@ -1,0 +1,112 @@
+"""Many trajectories at a time, for sweeps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeline.dynamics import Dynamics
+from pipeline.integrate import Adaptive, Layers
+from pipeline.observe import record
+from pipeline.sphere import in_span
+
+
+def observe_cells(
+    tokens: NDArray[np.float64],
+    beta: NDArray[np.float64],
+    *,
+    dynamics: Dynamics,
+    integrator: Adaptive | Layers,
+    log_times: NDArray[np.float64],
+    log_horizon: float,
+    tolerance: float,
+    variables: Iterable[str],
+    clusters_kept: int,
+) -> dict[str, NDArray[Any]]:
+    """Follow many trajectories of equal weights and record their observables.
+
+    Runs on the calling thread and holds no lock while it does: spread cells over threads by calling it from
+    each. The result of a cell depends on nothing but its own arguments.
+
+    Parameters
+    ----------
+    tokens : ndarray of float64, shape (c, n, d)
+        Unit rows, one set of tokens per cell.
+    beta : ndarray of float64, shape (c,)
+        Inverse temperatures, >= 0.
+    dynamics : Dynamics
+    integrator : Adaptive or Layers
+    log_times : ndarray of float64, shape (T,)
+        Natural logarithms of the save times, ascending; the first may be -inf.
+    log_horizon : float
+        Natural logarithm of the last time simulated; inf: until one cluster is left.
+    tolerance : float
+        Cluster tolerance delta.
+    variables : iterable of str
+        Which of `TIME_RESOLVED` to compute.
+    clusters_kept : int
+        Length of the last axis of ``log_time_to_clusters``.
+
+    Returns
+    -------
+    dict of ndarray
+        ``log_time_to_clusters`` (c, clusters_kept), each variable (c, T) in float64, ``evaluations``,
+        ``steps`` and ``outcome`` (c,). Where the outcome is not `DONE` (see `OUTCOMES`) the rest means
+        nothing.
+
+    Raises
+    ------
+    ValueError
+        If the integrator's settings do not fit the tolerance, or a matrix does not exist in dimension d.
+    """
+    wanted = np.array([name in set(variables) for name in record.TIME_RESOLVED])
+    cells, n, d = tokens.shape
+    if dynamics.span_invariant and d > n:
+        # cells of different beta share their tokens: reduce each set once
+        keys = [cell.tobytes() for cell in tokens]
+        reduced = {key: in_span(cell) for key, cell in zip(keys, tokens, strict=True)}
+        tokens = np.stack([reduced[key] for key in keys])
+        d = n
+    field = dynamics.field(d)
+    log_times = np.ascontiguousarray(log_times, dtype=np.float64)
+    series = np.zeros((cells, log_times.size, len(record.TIME_RESOLVED)))
+    last = np.full((cells, clusters_kept), -np.inf)
+    outcome, evaluations, steps = (
+        np.zeros(cells, np.int8),
+        np.zeros(cells, np.int64),
+        np.zeros(cells, np.int64),
+    )
+    sweep = (
+        record.layer_sweep()
+        if isinstance(integrator, Layers)
+        else record.adaptive_sweep(field.velocity, field.reference)
+    )
+    sweep(
+        np.ascontiguousarray(tokens, dtype=np.float64),
+        np.ones(n),
+        np.ascontiguousarray(beta, dtype=np.float64),
+        *record.method_arguments(dynamics, field, d, integrator, tolerance),
+        tolerance,
+        log_times,
+        log_horizon,
+        wanted,
+        series,
+        last,
+        outcome,
+        evaluations,
+        steps,
+    )
+    result: dict[str, NDArray[Any]] = {
+        name: series[:, :, q] for q, name in enumerate(record.TIME_RESOLVED) if wanted[q]
+    }
+    if "cluster_count" in result:
+        result["cluster_count"] = result["cluster_count"].astype(np.int64)
+    return result | {
+        "log_time_to_clusters": last,
+        "evaluations": evaluations,
+        "steps": steps,
+        "outcome": outcome,
+    }

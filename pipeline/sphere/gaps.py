@@ -1,0 +1,162 @@
+"""Gaps h_ij = 1 - <x_i, x_j> = |x_i - x_j|²/2: neighbours, clusters, and what is observed of them.
+
+Positions are laid out as in `pairs`, but padding always lies at `pairs.FAR`: gaps are always taken from
+differences, so those of close tokens keep their relative accuracy.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from pipeline.sphere.lanes import exp, load, lowest, replace, smaller, splat, total, where_not_above
+
+_NEVER = 1e300
+
+
+@njit(nogil=True)
+def _gaps(x: Any, i: int, j: int, stride: int, dimension: int) -> Any:
+    """Gaps between atom i and the eight atoms from j on."""
+    u = load(x, j) - x[i]
+    squares = u * u
+    for k in range(1, dimension):
+        u = load(x, k * stride + j) - x[k * stride + i]
+        squares = squares + u * u
+    return squares * 0.5
+
+
+@njit(nogil=True)
+def gap(x: Any, i: int, j: int, stride: int, dimension: int) -> float:
+    """The gap of one pair."""
+    squares = 0.0
+    for k in range(dimension):
+        u = x[k * stride + i] - x[k * stride + j]
+        squares += u * u
+    return 0.5 * squares
+
+
+@njit(nogil=True)
+def nearest_gaps(x: Any, atoms: int, stride: int, dimension: int, nearest: Any) -> float:
+    """Write each atom's smallest gap to another; return the smallest of all (1e300 for a single atom)."""
+    least = _NEVER
+    for i in range(atoms):
+        low = splat(_NEVER)
+        for j in range(0, stride, 8):
+            low = smaller(low, replace(_gaps(x, i, j, stride, dimension), i - j, _NEVER))
+        nearest[i] = lowest(low)
+        least = min(least, nearest[i])
+    return least
+
+
+@njit(nogil=True)
+def survey(
+    x: Any,
+    atoms: int,
+    stride: int,
+    dimension: int,
+    moving: Any,
+    count: int,
+    aside: Any,
+    mark: Any,
+    delta: float,
+) -> tuple[float, float, float]:
+    """What changed around the ``count`` atoms listed in ``moving``.
+
+    Returns the smallest gap among moving atoms, the smallest between a moving atom and a resting one, and a
+    signature, sum over ordered pairs (moving i, any j) with h_ij <= delta of mark_i mark_j, which changes
+    when a pair comes together or parts. ``aside`` is 1e300 for resting atoms and padding, 0 for moving ones;
+    ``mark`` holds integers below 2**20, 0 in the padding, so the signature is exact.
+    """
+    among, across, signature = splat(_NEVER), splat(_NEVER), 0.0
+    for q in range(count):
+        i = moving[q]
+        marks = splat(0.0)
+        for j in range(0, stride, 8):
+            h = replace(_gaps(x, i, j, stride, dimension), i - j, _NEVER)
+            apart = load(aside, j)
+            among = smaller(among, h + apart)
+            across = smaller(across, h + (_NEVER - apart))
+            marks = marks + where_not_above(h, delta, load(mark, j))
+        signature += mark[i] * total(marks)
+    return lowest(among), lowest(across), signature
+
+
+@njit(nogil=True)
+def mass_together(x: Any, m: Any, atoms: int, stride: int, dimension: int, delta: float) -> float:
+    """Sum of m_i m_j over ordered pairs i != j of atoms with gap at most delta."""
+    result = 0.0
+    for i in range(atoms):
+        row = splat(0.0)
+        for j in range(0, stride, 8):
+            h = replace(_gaps(x, i, j, stride, dimension), i - j, _NEVER)
+            row = row + where_not_above(h, delta, load(m, j))
+        result += m[i] * total(row)
+    return result
+
+
+@njit(nogil=True)
+def interaction(x: Any, m: Any, atoms: int, stride: int, dimension: int, beta: float) -> float:
+    """Sum over all ordered pairs, i = j included, of m_i m_j exp(-beta h_ij)."""
+    result = 0.0
+    for i in range(atoms):
+        row = splat(0.0)
+        for j in range(0, stride, 8):
+            row = row + load(m, j) * exp(_gaps(x, i, j, stride, dimension) * -beta)
+        result += m[i] * total(row)
+    return result
+
+
+@njit(nogil=True)
+def resultant(x: Any, m: Any, atoms: int, stride: int, dimension: int) -> float:
+    """|sum_i m_i x_i|."""
+    squares = 0.0
+    for k in range(dimension):
+        s = 0.0
+        for i in range(atoms):
+            s += m[i] * x[k * stride + i]
+        squares += s * s
+    return float(np.sqrt(squares))
+
+
+@njit(nogil=True)
+def adjacency(x: Any, atoms: int, stride: int, dimension: int, delta: float, together: Any) -> None:
+    """Write together[i, j] = (h_ij <= delta), the diagonal included, for all pairs of atoms."""
+    for i in range(atoms):
+        together[i, i] = True
+        for j in range(i):
+            close = gap(x, i, j, stride, dimension) <= delta
+            together[i, j] = close
+            together[j, i] = close
+
+
+@njit(nogil=True)
+def spread_label(together: Any, atoms: int, start: int, label: int, labels: Any, queue: Any) -> int:
+    """Give ``label`` to the connected component of ``start``; return its number of atoms."""
+    old = labels[start]
+    labels[start] = label
+    queue[0] = start
+    head, tail = 0, 1
+    while head < tail:
+        i = queue[head]
+        head += 1
+        for j in range(atoms):
+            if together[i, j] and labels[j] == old:
+                labels[j] = label
+                queue[tail] = j
+                tail += 1
+    return tail
+
+
+@njit(nogil=True)
+def components(together: Any, atoms: int, labels: Any, queue: Any) -> int:
+    """Write the connected component of each atom, numbered by its first atom; return how many there are."""
+    for i in range(atoms):
+        labels[i] = -1
+    found = 0
+    for i in range(atoms):
+        if labels[i] == -1:
+            spread_label(together, atoms, i, i, labels, queue)
+            found += 1
+    return found
