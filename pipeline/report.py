@@ -8,12 +8,13 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
-from pipeline import schema
+from pipeline import schema, store
 
 _PANEL = (schema.N, schema.D)
 
@@ -81,6 +82,24 @@ class Report:
         """The same as built-in types, ready for JSON."""
         totals = {"cells": self.cells, "done": self.done, "failed": self.failed, "missing": self.missing}
         return totals | dataclasses.asdict(self)
+
+
+def opened(path: str | Path) -> xr.Dataset:
+    """The dataset at `path`, read lazily; ValueError, in one line, where there is none or a damaged one."""
+    store.inspect(path)
+    try:
+        dataset: xr.Dataset = xr.open_zarr(path, chunks=None)
+    except (ValueError, KeyError, TypeError, OSError) as error:
+        raise ValueError(
+            f"{path}: a dataset that cannot be opened ({error}); allowed: a dataset made by spheresweep"
+        ) from error
+    return dataset
+
+
+def read(path: str | Path) -> Report:
+    """Verdicts of the dataset at `path`, with its record of failures and receipts."""
+    with opened(path) as dataset:
+        return report(dataset, store.failures(path), store.receipts(path))
 
 
 def report(

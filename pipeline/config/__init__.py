@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pipeline import dynamics, integrate, sweep
+    from pipeline import dynamics, integrate, sweep, workers
     from pipeline.config import models
 
 
@@ -32,15 +32,21 @@ class Settings:
         Aimed length of a task.
     retries
         Further tries of a failed task.
+    retry_failed
+        Whether cells that failed in an earlier run are computed again.
+    about
+        Title, creator and licence of a new dataset, where they are given.
     config
         The whole resolved configuration, as plain data for the dataset's record.
     """
 
     sweep: sweep.Sweep
     path: Path
-    workers: Any
+    workers: workers.Workers
     task_seconds: float
     retries: int
+    retry_failed: bool
+    about: dict[str, str]
     config: dict[str, Any]
 
 
@@ -56,7 +62,7 @@ def load(overrides: Sequence[str] = (), *, main: str | None = None, extra: str |
 
 def settings(config: dict[str, Any]) -> Settings:
     """Settings from a composed configuration in built-in types."""
-    from pipeline import sweep
+    from pipeline import sweep, workers
     from pipeline.config import models
 
     given: models.Configuration = models.read(config)
@@ -81,9 +87,11 @@ def settings(config: dict[str, Any]) -> Settings:
     return Settings(
         sweep=question,
         path=Path(given.store.path).expanduser(),
-        workers=given.workers,
+        workers=workers.read(given.workers),
         task_seconds=given.task_seconds,
         retries=given.retries,
+        retry_failed=given.retry_failed,
+        about={name: text for name, text in given.about.model_dump().items() if text is not None},
         config=config,
     )
 
@@ -152,7 +160,9 @@ def _matrix(given: models.Matrix, role: str) -> dynamics.Matrix:
         raise ValueError(f"dynamics.{role}.{error}") from error
 
 
-def _integrator(given: models.Adaptive | models.Layers, tolerance: float) -> integrate.Adaptive | integrate.Layers:
+def _integrator(
+    given: models.Adaptive | models.Layers, tolerance: float
+) -> integrate.Adaptive | integrate.Layers:
     from pipeline import integrate
 
     if given.name == "layers":

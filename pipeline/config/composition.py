@@ -204,7 +204,10 @@ def line(error: BaseException, overrides: Sequence[str] = ()) -> str:
     if isinstance(cause, ConfigKeyError | ConfigAttributeError) and not key.startswith("hydra"):
         from pipeline.config import models
 
-        return models.unknown(key, value or "a value")
+        parent, _, _ = key.rpartition(".")
+        beside = [str(name) for name in cause.parent_node or () if name != "hydra"]
+        known = {f"{parent}.{name}" if parent else name for name in beside}
+        return models.unknown(key, value or "a value", sorted(known | set(models.keys())))
     said = next(iter(str(cause).splitlines()), type(cause).__name__).strip()
     return f"{key}: got {value}; {said}" if value else f"{key}: {said}"
 
@@ -218,9 +221,9 @@ def given(key: str, overrides: Sequence[str]) -> str | None:
 def _unreadable(text: str) -> str:
     found = _OVERRIDE.match(text)
     if found is None:
-        return (
-            f"{text}: not an override; allowed: key=value, group=choice, or a flag; --help lists them "
-            "(what has spaces or braces needs quotes)"
+        is_experiment = text.isidentifier() and (directory() / "experiment" / f"{text}.yaml").is_file()
+        return f"{text}: not an override; allowed: key=value, group=choice, or a flag; --help lists them " + (
+            f"(did you mean experiment={text}?)" if is_experiment else "(quote what has spaces or braces)"
         )
     try:
         OverridesParser.create().parse_override(f"{found['key']}=null")

@@ -80,6 +80,15 @@ class Store(Strict):
     path: Annotated[str, Field(min_length=1)] = Field(description="a path")
 
 
+class About(Strict):
+    """What a new dataset says of itself, where the default does not do."""
+
+    title: str | None = Field(description="one line, or null")
+    summary: str | None = Field(description="text, or null")
+    creator_name: str | None = Field(description="a name, or null")
+    license: str | None = Field(description="an SPDX identifier, or null")
+
+
 class Configuration(Strict):
     """Everything that a run can be told."""
 
@@ -103,6 +112,8 @@ class Configuration(Strict):
     )
     task_seconds: Annotated[float, Field(gt=0)] = Field(description=POSITIVE)
     retries: Annotated[int, Field(ge=0)] = Field(description="a whole number >= 0")
+    retry_failed: bool = Field(description="true, false")
+    about: About = Field(description="title, summary, creator_name, license")
 
 
 def read(config: dict[str, Any], model: type[Strict] = Configuration, *, at: str = "") -> Any:
