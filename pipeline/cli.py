@@ -64,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _refuse(error: Exception) -> int:
-    """Tell bad input in one line. Raise what is none (it does not say what is allowed): that is a fault of ours.
+    """Tell bad input in one line. Raise what is none (it does not say what is allowed): a fault of ours.
 
     With HYDRA_FULL_ERROR=1 everything is raised.
     """
@@ -107,13 +107,17 @@ def _command(words: list[str]) -> int:
 
 def _run(read: Callable[[], config.Settings], label: str) -> int:
     """Compute one job's dataset, and say where it is and what to do next."""
-    from pipeline import run
+    from pipeline import run, workers
 
     if label:
         print(label, flush=True)
     try:
         given = read()
-        with given.workers.open() as executor:
+        price = run.plan(
+            given.sweep, given.path, task_seconds=given.task_seconds
+        )  # refuses before workers start
+        is_idle = not price.blocks_pending and not given.retry_failed
+        with (workers.InProcess() if is_idle else given.workers).open() as executor:
             summary = run.run(
                 given.sweep,
                 given.path,

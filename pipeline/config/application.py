@@ -9,16 +9,18 @@ from __future__ import annotations
 import argparse
 import contextlib
 import io
+import re
 import shlex
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from hydra._internal.hydra import Hydra
 from hydra._internal.utils import get_args_parser
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 
 from pipeline import config
 from pipeline.config import composition
@@ -91,7 +93,12 @@ def _flags(arguments: Sequence[str]) -> tuple[argparse.Namespace, argparse.Argum
         if not error.code:  # --version has printed what it has to say
             raise
         told = said.getvalue().strip().splitlines()[-1].partition("error: ")[2]
-        raise ValueError(f"{told}; allowed: the flags that --help lists") from None
+        if found := re.match(r"argument (--[\w-]+)\S*: invalid choice: (.*?) \(choose from (.*)\)", told):
+            raise ValueError(f"{found[1]}: got {found[2]}; allowed: {found[3]}") from None
+        told = (
+            told.replace("unrecognized arguments: ", "") + ": no such flag; allowed: those that --help lists"
+        )
+        raise ValueError(told) from None
     modes = ("run", "multirun", "cfg", "info", "shell_completion")
     given = [f"--{mode}".replace("_", "-") for mode in modes if getattr(flags, mode)]
     if len(given) > 1:
@@ -159,7 +166,7 @@ def _several(hydra: Hydra, name: str, overrides: list[str], task: Task) -> int:
 def _job(cfg: DictConfig, task: Task) -> int:
     """Hand one job to `task`, its settings unread: reading them may fail, which is the job's own affair."""
     hydra = HydraConfig.get()
-    given = list(hydra.overrides.task)
+    given = _texts(hydra.overrides.task)
 
     def settings() -> config.Settings:
         try:
@@ -168,3 +175,8 @@ def _job(cfg: DictConfig, task: Task) -> int:
             raise ValueError(composition.line(error, given)) from error
 
     return task(settings, f"#{hydra.job.num} {' '.join(given)}" if hydra.mode == RunMode.MULTIRUN else "")
+
+
+def _texts(overrides: Any) -> list[str]:
+    """A list in a configuration as it was written: interpolations are those of the job, not of Hydra's node."""
+    return [str(text) for text in OmegaConf.to_container(overrides, resolve=False) or []]

@@ -197,7 +197,7 @@ def line(error: BaseException, overrides: Sequence[str] = ()) -> str:
     while cause is not None and not isinstance(cause, OmegaConfBaseException):
         cause = cause.__cause__
     if cause is None or not cause.full_key:
-        return " ".join(str(error).split()) or type(error).__name__
+        return f"{' '.join(str(error).split()) or type(error).__name__}; allowed: what --help shows"
     key, value = cause.full_key, given(cause.full_key, overrides)
     if isinstance(cause, MissingMandatoryValue):
         return f"{key}: got nothing (???); allowed: a value, which this key needs"
@@ -209,7 +209,7 @@ def line(error: BaseException, overrides: Sequence[str] = ()) -> str:
         known = {f"{parent}.{name}" if parent else name for name in beside}
         return models.unknown(key, value or "a value", sorted(known | set(models.keys())))
     said = next(iter(str(cause).splitlines()), type(cause).__name__).strip()
-    return f"{key}: got {value}; {said}" if value else f"{key}: {said}"
+    return f"{key}: got {value or 'a value'} ({said}); allowed: what --help shows"
 
 
 def given(key: str, overrides: Sequence[str]) -> str | None:
