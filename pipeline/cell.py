@@ -118,7 +118,7 @@ def compute_block(
 
 
 def _calls(block: Block, per_call: int, skip: Mapping[Place, str]) -> list[list[Place]]:
-    """The cells in portions for the engine: few seeds at a time, with all the betas that share their tokens."""
+    """The cells in portions for the engine: few seeds at a time, all betas that share their tokens."""
     width = min(per_call, len(block.seed))
     places = [
         (b, s)

@@ -11,7 +11,7 @@ import functools
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -120,6 +120,19 @@ def written(path: str | Path) -> NDArray[np.bool_]:
     return there
 
 
+def has_block(path: str | Path, index: Index) -> bool:
+    """Whether this block is there."""
+    try:
+        return shard_file(Path(path), schema.STATUS, index).stat().st_size > 0
+    except FileNotFoundError:
+        return False
+
+
+def discard(path: str | Path, index: Index) -> None:
+    """Make a block missing, so that it is computed again. Under the lease."""
+    shard_file(Path(path), schema.STATUS, index).unlink(missing_ok=True)
+
+
 def _failures_file(path: Path, index: Index) -> Path:
     return path / layout.FOLDER / "failures" / (".".join(map(str, index)) + ".json")
 
@@ -141,24 +154,43 @@ def _record_failures(path: Path, index: Index, block: xr.Dataset) -> None:
     layout.replace_text(target, json.dumps({"block": index, "cells": cells}, indent=1, allow_nan=False))
 
 
+def block_failures(path: str | Path, index: Index) -> list[dict[str, Any]]:
+    """The failed cells of one block that is there."""
+    try:
+        record = json.loads(_failures_file(Path(path), index).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return []
+    return list(record["cells"])
+
+
 def failures(path: str | Path) -> Iterator[dict[str, Any]]:
     """The failed cells of the blocks that are there: n, d, beta, seed, error and the index of the block."""
     stored = layout.inspect(path)
     for file in sorted((stored.path / layout.FOLDER / "failures").glob("*.json")):
         record = json.loads(file.read_text(encoding="utf-8"))
         n, d, beta, seed = record["block"]
-        if shard_file(stored.path, schema.STATUS, (n, d, beta, seed)).exists():
+        if has_block(stored.path, (n, d, beta, seed)):
             for cell in record["cells"]:
                 yield {**cell, "block": (n, d, beta, seed)}
 
 
-def add_receipts(path: str | Path, run: str, receipts: list[Mapping[str, Any]]) -> None:
+def add_receipts(path: str | Path, run: str, receipts: Sequence[Mapping[str, Any]]) -> None:
     """Append receipts, one JSON line each, to those of one run. Under the lease; readers skip a torn line."""
     folder = Path(path) / layout.FOLDER / "receipts"
     folder.mkdir(exist_ok=True)
     text = "".join(json.dumps(receipt, allow_nan=False) + "\n" for receipt in receipts)
     with (folder / f"{run}.jsonl").open("a", encoding="utf-8") as file:
         file.write(text)
+
+
+def receipts(path: str | Path) -> Iterator[dict[str, Any]]:
+    """The receipts of all blocks and runs: seconds, threads, host, evaluations ..., as workers gave them."""
+    for file in sorted((Path(path) / layout.FOLDER / "receipts").glob("*.jsonl")):
+        for line in file.read_text(encoding="utf-8").splitlines():
+            try:
+                yield json.loads(line)
+            except ValueError:
+                continue  # torn by a crash
 
 
 def sweep_up(path: str | Path) -> int:

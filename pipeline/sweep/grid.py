@@ -14,13 +14,10 @@ import math
 import operator
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
-from pipeline import schema
-
-if TYPE_CHECKING:
-    from pipeline import dynamics as dynamics_
-    from pipeline import integrate
+from pipeline import cell, integrate, schema, store
+from pipeline import dynamics as dynamics_
 
 LARGEST_SEED = 2**63 - 1
 
@@ -118,6 +115,8 @@ class Sweep:
         }
         for name, value in canonical.items():
             object.__setattr__(self, name, value)
+        if isinstance(self.integrator, integrate.Adaptive):
+            self.integrator.chord(self.tolerance)  # refuses tolerances that do not go together
 
     def _checked_horizon(self) -> float | None:
         if self.horizon is None:
@@ -126,7 +125,7 @@ class Sweep:
                     "horizon: got consensus; allowed: a time > 0, since with value matrices other than "
                     "the identity the tokens need not reach consensus"
                 )
-            if type(self.integrator).__name__ == "Layers":
+            if isinstance(self.integrator, integrate.Layers):
                 raise ValueError(
                     "horizon: got consensus; allowed: a time > 0, since integrator=layers takes equal steps"
                 )
@@ -173,6 +172,31 @@ class Sweep:
         """The coordinate `clusters`: 1 ... min(largest n, clusters kept)."""
         return tuple(range(1, min(self.n[-1], self.clusters_kept) + 1))
 
+    @property
+    def recipe(self) -> cell.Recipe:
+        """What every cell computes, without the axes: short, since it goes with every task."""
+        return cell.Recipe(
+            root_seed=self.root_seed,
+            dynamics=self.dynamics,
+            integrator=self.integrator,
+            log_horizon=math.inf if self.horizon is None else math.log(self.horizon),
+            log_times=self.times.log_times,
+            tolerance=self.tolerance,
+            variables=self.variables,
+            clusters=self.clusters,
+        )
+
+    @property
+    def layout(self) -> store.Layout:
+        """The dataset that holds this sweep; its block must have been chosen."""
+        if self.block is None:
+            raise ValueError("a sweep without a block has no layout: see blocked()")
+        axes: dict[str, tuple[float, ...]] = {dim: getattr(self, dim) for dim in schema.CELL_DIMS}
+        times = self.times.times
+        axes |= {schema.LOG_TIME: self.times.log_times, schema.CLUSTERS: self.clusters}
+        axes |= {} if times is None else {schema.TIME: times}
+        return store.Layout(axes, schema.variables_kept(self.variables), self.block)
+
     def to_json(self) -> str:
         """Canonical JSON, from which `from_json` makes an equal sweep."""
         record = {
@@ -200,9 +224,6 @@ class Sweep:
     @classmethod
     def from_json(cls, text: str) -> Sweep:
         """The sweep that `to_json` wrote; ValueError where the text is not one."""
-        from pipeline import dynamics as dynamics_
-        from pipeline import integrate
-
         try:
             record = json.loads(text)
             grid = record["grid"]
