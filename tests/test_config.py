@@ -220,6 +220,19 @@ def test_a_part_of_an_axis_is_refused() -> None:
         composition.compose(["grid.beta.num=3"])
 
 
+def test_an_experiment_may_be_chosen_with_a_plus_and_taken_back() -> None:
+    demo = composition.compose(["experiment=demo"])
+    assert composition.compose(["+experiment=demo"]) == demo
+    assert composition.compose(["experiment=null"]) == composition.compose(["~experiment"])
+    assert composition.compose(["experiment=null"]) == composition.compose()
+
+
+def test_the_groups_are_those_of_the_primary_file() -> None:
+    defaults = yaml.safe_load((CONF / "config.yaml").read_text())["defaults"]
+    chosen = [key for entry in defaults if isinstance(entry, dict) for key in entry if "override" not in key]
+    assert tuple(chosen) == composition.GROUPS
+
+
 # --- from composition to typed objects
 
 

@@ -95,10 +95,10 @@ def _flags(arguments: Sequence[str]) -> tuple[argparse.Namespace, argparse.Argum
         told = said.getvalue().strip().splitlines()[-1].partition("error: ")[2]
         if found := re.match(r"argument (--[\w-]+)\S*: invalid choice: (.*?) \(choose from (.*)\)", told):
             raise ValueError(f"{found[1]}: got {found[2]}; allowed: {found[3]}") from None
-        told = (
-            told.replace("unrecognized arguments: ", "") + ": no such flag; allowed: those that --help lists"
-        )
-        raise ValueError(told) from None
+        if found := re.match(r"argument (--[\w-]+)\S*: expected", told):
+            raise ValueError(f"{found[1]}: got nothing; allowed: a value after it") from None
+        unknown = told.replace("unrecognized arguments: ", "")
+        raise ValueError(f"{unknown}: no such flag; allowed: those that --help lists") from None
     modes = ("run", "multirun", "cfg", "info", "shell_completion")
     given = [f"--{mode}".replace("_", "-") for mode in modes if getattr(flags, mode)]
     if len(given) > 1:
@@ -178,5 +178,5 @@ def _job(cfg: DictConfig, task: Task) -> int:
 
 
 def _texts(overrides: Any) -> list[str]:
-    """A list in a configuration as it was written: interpolations are those of the job, not of Hydra's node."""
+    """A list in a configuration as it was written: its interpolations are the job's, not Hydra's."""
     return [str(text) for text in OmegaConf.to_container(overrides, resolve=False) or []]

@@ -35,6 +35,7 @@ from omegaconf.errors import (
 )
 
 AXES = ("grid.n", "grid.d", "grid.beta", "grid.seed", "times")
+GROUPS = ("grid", "dynamics", "integrator", "workers", "store", "experiment")  # chosen by the primary file
 ROOT = "config"  # the primary file
 FAULTS = (HydraException, OmegaConfBaseException, yaml.YAMLError)
 
@@ -105,9 +106,8 @@ class Loader(ConfigLoaderImpl):
                 override._value = {
                     k: _sealed(v) if isinstance(v, dict | list) else v for k, v in value.items()
                 }
-            elif isinstance(value, int | float) and repo.group_exists(key):
-                choices = repo.get_group_options(key, results_filter=ObjectType.CONFIG)
-                raise ValueError(f"{key}: got {value}; allowed: {', '.join(choices)}")
+            elif key in GROUPS and override.package is None:
+                _choose(override, repo)
         return parsed, repo
 
     def load_configuration(
@@ -192,7 +192,8 @@ def line(error: BaseException, overrides: Sequence[str] = ()) -> str:
         return f"{group}: got {choice}; allowed: {allowed}"
     if found := _AMBIGUOUS.search(str(error)):
         key, _, value = found[1].partition("=")
-        return f"{key}: got {value}; allowed: one value, a list {key}=[{value}], or -m to run each of them"
+        listed = "" if "(" in value else f" a list {key}=[{value}],"
+        return f"{key}: got {value}; allowed: one value,{listed} or -m to run each of them"
     cause: BaseException | None = error
     while cause is not None and not isinstance(cause, OmegaConfBaseException):
         cause = cause.__cause__
@@ -230,8 +231,8 @@ def _unreadable(text: str) -> str:
     except HydraException:
         return f"{found['key']}: not a key; allowed: names joined by dots, as in grid.beta"
     return (
-        f"{found['key']}: got {found['value']}, which cannot be read; allowed: a number, a word, [list] or "
-        "{key: value}, in quotes where it has spaces or braces"
+        f"{found['key']}: got {found['value']}, which cannot be read; allowed: a number, a word, [list], "
+        "{key: value}, or other text in quotes twice, as in " + f"'{found['key']}=\"any text\"'"
     )
 
 
@@ -252,6 +253,18 @@ def _axes(config: Container) -> Iterator[tuple[DictConfig, str, Node]]:
         node = parent._get_node(name)
         if isinstance(node, Node):
             yield parent, name, node
+
+
+def _choose(override: Override, repo: Any) -> None:
+    """Read ``+group=choice`` as a choice, a habit where a group has no default, ``group=null`` as none."""
+    value = override.value()
+    if value is None and not override.is_delete():
+        override.type = OverrideType.DEL
+    elif isinstance(value, int | float) or value == "":
+        choices = ", ".join(repo.get_group_options(override.key_or_group, results_filter=ObjectType.CONFIG))
+        raise ValueError(f"{override.key_or_group}: got {value or repr(value)}; allowed: {choices}")
+    elif override.is_add() and isinstance(value, str):
+        override.type = OverrideType.CHANGE
 
 
 def _sealed(value: Any) -> str:
