@@ -113,7 +113,7 @@ def test_effective_clusters_are_the_inverse_energy_at_the_middle_of_the_plateau(
     dataset = by_hand([[[9.0, 5.5, 1.0], [30.0, 2.0, 1.0], [1.5, 1.4, 1.3]]], log_times=(0.0, 3.1, 6.9, 8.0))
     dataset[schema.ENERGY].values[0, 0, 0] = [[0.25, 0.4, 0.5, 1.0], [0.25, 0.3, 0.6, 0.8], [0.25, 1, 1, 1]]
     found = analyse.effective_clusters(dataset, analyse.plateaus(dataset))
-    # Plateaus: [1, 5.5) middle 3.25; [2, 30) middle 16, nearest save time 8; [0, 1.3) middle 0.65, save time 0.
+    # Plateaus [1, 5.5), middle 3.25; [2, 30), middle 16, nearest save time 8; [0, 1.3), save time 0.
     np.testing.assert_allclose(found.values[0, 0, 0], [1 / 0.4, 1 / 0.8, 4.0], rtol=1e-6)
 
 

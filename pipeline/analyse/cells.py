@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from pipeline import schema
+from pipeline import schema, theory
 
 Array = NDArray[np.float64]
 
@@ -50,13 +50,12 @@ class Question:
                 "dataset: got no readable attribute 'sweep'; allowed: a spheresweep dataset"
             ) from error
 
-    def log_floor(self, beta: xr.DataArray) -> xr.DataArray:
-        """Log of the equation's own unit of time, before which nothing counts as a stay.
-
-        No token moves faster than 1 under SA, whose weights sum to one, and e^β under USA: in less than
-        t = 1, or e^{−β}, a state has not been kept, it has not had the time to change.
-        """
-        return -beta if self.dynamics == "usa" else xr.zeros_like(beta)
+    def log_floor(self, dataset: xr.Dataset) -> xr.DataArray:
+        """The fast time scale of each n and β; see `plateaus`."""
+        n, beta = dataset[schema.N], dataset[schema.BETA]
+        fast = xr.zeros_like(n, dtype=float)
+        fast[:] = np.maximum(theory.equiangular_log_time(self.tolerance, 0.0, n.values), 0.0)
+        return fast - beta if self.dynamics == "usa" else fast + xr.zeros_like(beta)
 
 
 def done(dataset: xr.Dataset) -> xr.DataArray:
@@ -91,14 +90,18 @@ def plateaus(dataset: xr.Dataset, *, log_floor: xr.DataArray | float | None = No
 
     A cell stays at k clusters from the time to at most k until the time to at most k − 1. Log time has no
     beginning at t = 0, so stays are measured from ``log_floor`` on: what happens before counts as happening
-    there. Of stays that are equally long the one with fewer clusters is taken. Consensus is no plateau.
+    there. Of stays that are equally long the one with fewer clusters is taken. Consensus is no plateau; the
+    initial state is one if it outlasts the fast phase.
 
     Parameters
     ----------
     dataset : Dataset
         With `log_time_to_clusters` for two clusters at least.
     log_floor : DataArray or float, optional
-        Where log time begins; the equation's own unit of time, ln t = 0 for SA and −β for USA, if left out.
+        Where log time begins, per n and β if it likes. By default the end of the fast phase, ln t₀ for SA and
+        ln t₀ − β for USA: t₀ = ½ ln(n/δ − n + 1) and at least 1 is the time in which orthonormal tokens meet
+        at β = 0 (5.2 for n = 32, δ = 1e-3). Before that no state has been kept: it has not had the time to
+        change.
 
     Returns
     -------
@@ -116,11 +119,7 @@ def plateaus(dataset: xr.Dataset, *, log_floor: xr.DataArray | float | None = No
     log_times = need(dataset, schema.LOG_TIME_TO_CLUSTERS)
     if log_times.sizes[schema.CLUSTERS] < 2:
         raise ValueError("clusters_kept: got 1; needed: at least 2, since a stay lies between two mergers")
-    floor = (
-        question.log_floor(dataset[schema.BETA])
-        if log_floor is None
-        else xr.zeros_like(dataset[schema.BETA]) + log_floor
-    )
+    floor = question.log_floor(dataset) if log_floor is None else xr.DataArray(log_floor)
     results = xr.apply_ufunc(
         _longest_stay,
         log_times,
