@@ -94,8 +94,12 @@ def save(figure: Figure, path: str | Path) -> list[Path]:
     """Write one figure as ``path.png`` and ``path.pdf``, undated, so that equal figures are equal files."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
+    engine = figure.get_layout_engine()
     with look():
+        figure.draw_without_rendering()  # lay it out once, not for each format and pass
+        figure.set_layout_engine("none")
         png, pdf = path.with_name(f"{path.name}.png"), path.with_name(f"{path.name}.pdf")
         figure.savefig(png, metadata={"Software": None})
         figure.savefig(pdf, metadata={"CreationDate": None})
+        figure.set_layout_engine(engine)
     return [png, pdf]

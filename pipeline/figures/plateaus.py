@@ -70,7 +70,7 @@ def _maps(summary: xr.Dataset, name: str, upwards: str, across: str) -> Figure:
                 ax.set_ylabel("tokens $n$" if upwards == schema.N else "dimension $d$")
         bar = figure.colorbar(mesh, ax=axes[row], aspect=12, pad=0.02, fraction=0.08)
         bar.set_label(label)
-        bar.ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        bar.ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 3.0, 5.0)))
         bar.ax.yaxis.set_minor_locator(NullLocator())
         bar.ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.3g}"))
         bar.outline.set_linewidth(0.6)

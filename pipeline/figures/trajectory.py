@@ -142,7 +142,7 @@ def dendrogram(
     parents = np.full(2 * n - 1, -1)
     for i, pair in enumerate(children):
         parents[pair] = n + i
-    for node in range(2 * n - 1):
+    for node in np.flatnonzero(heights < np.inf):
         begin = max(float(heights[node]), first - margin)
         end = min(float(heights[parents[node]]) if parents[node] >= 0 else math.inf, last + margin)
         thickness = 0.5 + 5.0 * math.sqrt(mass[node])
