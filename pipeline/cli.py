@@ -64,12 +64,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _refuse(error: Exception) -> int:
-    """Tell bad input in one line. Raise what is none (it does not say what is allowed): a fault of ours.
+    """Tell bad input in one line. Raise what is none (it names no key before a colon): a fault of ours.
 
     With HYDRA_FULL_ERROR=1 everything is raised.
     """
     text = str(error)
-    is_told = isinstance(error, OSError) or "allowed" in text or re.match(r"[\w.]+: got ", text)
+    is_told = isinstance(error, OSError) or "; allowed: " in text or re.match(r"[^\s:]+: ", text)
     if not is_told or os.environ.get("HYDRA_FULL_ERROR") == "1":
         raise error
     if isinstance(error, OSError) and error.strerror:
@@ -220,15 +220,15 @@ def _show(path: Path, found: report.Report) -> None:
 
 
 def _figures(flags: argparse.Namespace) -> int:
-    from pipeline import figures, report
+    from pipeline import analyse, figures, report
 
     dataset: Path = flags.dataset
     out = flags.out or dataset.with_name(f"{dataset.name.removesuffix('.zarr')}-figures")
-    with report.opened(dataset) as data:
-        for name in flags.names:
-            if name not in figures.FIGURES:
-                raise ValueError(f"NAME: got {name}; allowed: {', '.join(figures.FIGURES)}")
-        drawn = figures.draw(data, flags.names or None, out)
+    for name in flags.names:
+        if name not in figures.FIGURES:
+            raise ValueError(f"NAME: got {name}; allowed: {', '.join(figures.FIGURES)}")
+    with report.opened(dataset, in_parts=True) as data:
+        drawn = figures.draw(analyse.summary(data), flags.names or None, out)
     for file in drawn:
         print(file)
     return OK

@@ -84,11 +84,14 @@ class Report:
         return totals | dataclasses.asdict(self)
 
 
-def opened(path: str | Path) -> xr.Dataset:
-    """The dataset at `path`, read lazily; ValueError, in one line, where there is none or a damaged one."""
+def opened(path: str | Path, *, in_parts: bool = False) -> xr.Dataset:
+    """The dataset at `path`; ValueError, in one line, where there is none or a damaged one.
+
+    Arrays are read when they are used: whole, or (`in_parts`) as chunks of Dask, for more than memory holds.
+    """
     store.inspect(path)
     try:
-        dataset: xr.Dataset = xr.open_zarr(path, chunks=None)
+        dataset: xr.Dataset = xr.open_zarr(path, chunks={} if in_parts else None)
     except (ValueError, KeyError, TypeError, OSError) as error:
         raise ValueError(
             f"{path}: a dataset that cannot be opened ({error}); allowed: a dataset made by spheresweep"
