@@ -28,7 +28,8 @@ setup: .venv/.ready ## make .venv with the locked versions and the program in it
 
 demo: setup ## run a small real sweep: a dataset and a phase diagram, in minutes
 	$(BIN)/spheresweep run experiment=demo store.path=$(DEMO)
-	$(BIN)/spheresweep figures $(DEMO)
+	$(BIN)/spheresweep figures $(DEMO) phase_diagram
+	@printf '\n%-9s%s\n' dataset $(DEMO) figure $(DEMO:.zarr=-figures)/phase_diagram.png
 
 test: setup ## run all tests
 	$(BIN)/python -m pytest

@@ -23,4 +23,4 @@ overrides=("experiment=$experiment" "store.path=$dataset" "$@")
 "$spheresweep" plan "${overrides[@]}"
 "$spheresweep" run "${overrides[@]}"
 "$spheresweep" validate "$dataset"
-"$spheresweep" figures "$dataset"
+"$spheresweep" figures "$dataset" phase_diagram
