@@ -22,5 +22,5 @@ from pipeline.store.layout import add_history as add_history
 from pipeline.store.layout import create as create
 from pipeline.store.layout import exists as exists
 from pipeline.store.layout import inspect as inspect
-from pipeline.store.lease import Lease as Lease
-from pipeline.store.lease import lease as lease
+from pipeline.store.leases import Lease as Lease
+from pipeline.store.leases import lease as lease

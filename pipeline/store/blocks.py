@@ -11,6 +11,7 @@ import functools
 import json
 import os
 import re
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,7 @@ import numpy as np
 import xarray as xr
 import zarr
 from numpy.typing import NDArray
+from zarr.storage import MemoryStore
 
 from pipeline import schema
 from pipeline.store import layout
@@ -29,11 +31,16 @@ Index = tuple[int, int, int, int]
 
 @dataclass(frozen=True)
 class _Opened:
-    """A dataset opened for writing, with the coordinates of its cells."""
+    """A dataset opened for writing: its layout, the coordinates of its cells, and a mould for each variable.
 
-    arrays: Mapping[str, zarr.Array[Any]]
+    A mould is an array in memory of the shape of one shard, coded as the dataset's is: what is written to
+    it comes out as the bytes of a shard, which are put into place as one file.
+    """
+
     stored: layout.Stored
     labels: Mapping[str, NDArray[Any]]
+    moulds: Mapping[str, tuple[dict[str, Any], zarr.Array[Any]]]
+    lock: threading.Lock
 
 
 def _open(path: str | Path) -> _Opened:
@@ -46,45 +53,62 @@ def _open(path: str | Path) -> _Opened:
 @functools.lru_cache(maxsize=4)
 def _open_marked(target: Path, inode: int, changed: int) -> _Opened:
     del inode, changed  # only to open again after a change
-    group = zarr.open_group(str(target), mode="r+", use_consolidated=True)
-    everything = dict(group.arrays())
-    labels = {dim: np.asarray(everything[dim][...]) for dim in schema.CELL_DIMS}
-    arrays = {
-        name: array.with_config({"write_empty_chunks": True})  # a failed block leaves its files too
-        for name, array in everything.items()
-        if name in schema.VARIABLES
-    }
-    return _Opened(arrays, layout.inspect(target), labels)
+    arrays = dict(zarr.open_group(str(target), mode="r", use_consolidated=True).arrays())
+    labels = {dim: np.asarray(arrays[dim][...]) for dim in schema.CELL_DIMS}
+    moulds = {name: _mould(array) for name, array in arrays.items() if name in schema.VARIABLES}
+    return _Opened(layout.inspect(target), labels, moulds, threading.Lock())
+
+
+def _mould(array: zarr.Array[Any]) -> tuple[dict[str, Any], zarr.Array[Any]]:
+    held: dict[str, Any] = {}
+    made = zarr.create_array(
+        MemoryStore(held),
+        shape=array.shards or array.chunks,
+        dtype=array.dtype,
+        chunks=array.chunks,
+        shards=array.shards,
+        compressors=array.compressors,
+        fill_value=array.fill_value,
+        chunk_key_encoding={"name": "default", "separator": "."},
+        config={"write_empty_chunks": True},  # a block of failed cells leaves its files too
+    )
+    return held, made
 
 
 def write_block(path: str | Path, block: xr.Dataset) -> Index:
     """Write one whole block, `status` last, and the errors of its failed cells; return its index.
 
     `block` has the coordinates of one block of the dataset, each variable that the dataset keeps and, in
-    `error`, why a cell failed. A block that is already there is replaced. ValueError where the labels are not
-    those of exactly one block: a part of a shard is never written, since two writers of one shard lose data.
+    `error`, why a cell failed. Every file appears whole or not at all, and replaces one that is there: two
+    writers of one block, which write the same bits, do not harm each other. ValueError where the labels are
+    not those of exactly one block: a part of a shard is never written, since two writers of one shard lose
+    data.
     """
     opened = _open(path)
-    index, region = _placed(opened, block)
-    absent = opened.arrays.keys() - {str(name) for name in block.data_vars}
+    index = _placed(opened, block)
+    absent = opened.moulds.keys() - {str(name) for name in block.data_vars}
     if absent:
         raise ValueError(f"a block lacks {sorted(absent)}, which the dataset keeps")
-    shards = {name: shard_file(opened.stored.path, name, index) for name in opened.arrays}
-    shards[schema.STATUS].unlink(missing_ok=True)  # from here on the block is missing
     _record_failures(opened.stored.path, index, block)
-    for name in sorted(opened.arrays, key=lambda name: name == schema.STATUS):
+    for name in sorted(opened.moulds, key=lambda name: name == schema.STATUS):
         record = schema.VARIABLES[name]
-        data = block[name].transpose(*record.dims).to_numpy()
-        shards[name].unlink(missing_ok=True)  # zarr would read an old shard before replacing it
-        opened.arrays[name][region] = data.astype(record.dtype, casting="same_kind")
-        layout.sync_file(shards[name])
-        layout.sync_folder(shards[name].parent)
+        data = block[name].transpose(*record.dims).to_numpy().astype(record.dtype, casting="same_kind")
+        layout.replace(shard_file(opened.stored.path, name, index), _cast(opened, name, data))
     return index
 
 
-def _placed(opened: _Opened, block: xr.Dataset) -> tuple[Index, tuple[slice, ...]]:
-    """Index and region of a block, from its labels."""
-    index, region = [], []
+def _cast(opened: _Opened, name: str, data: NDArray[Any]) -> bytes:
+    """The bytes of a shard."""
+    held, mould = opened.moulds[name]
+    key = ".".join(["c", *("0" for _ in data.shape)])
+    with opened.lock:
+        mould[tuple(slice(0, length) for length in data.shape)] = data
+        return bytes(held.pop(key).to_bytes())
+
+
+def _placed(opened: _Opened, block: xr.Dataset) -> Index:
+    """The index of a block, from its labels."""
+    index = []
     for dim, step in zip(schema.CELL_DIMS, (1, 1, *opened.stored.block), strict=True):
         labels, axis = block[dim].to_numpy(), opened.labels[dim]
         start = int(np.searchsorted(axis, labels[0]))
@@ -96,8 +120,7 @@ def _placed(opened: _Opened, block: xr.Dataset) -> tuple[Index, tuple[slice, ...
                 f"dataset: blocks of {step} of its {len(axis)} values are written whole or not at all"
             )
         index.append(start // step)
-        region.append(slice(start, stop))
-    return (index[0], index[1], index[2], index[3]), tuple(region)
+    return index[0], index[1], index[2], index[3]
 
 
 def shard_file(path: Path, name: str, index: Index) -> Path:
@@ -131,6 +154,7 @@ def has_block(path: str | Path, index: Index) -> bool:
 def discard(path: str | Path, index: Index) -> None:
     """Make a block missing, so that it is computed again. Under the lease."""
     shard_file(Path(path), schema.STATUS, index).unlink(missing_ok=True)
+    _failures_file(Path(path), index).unlink(missing_ok=True)
 
 
 def _failures_file(path: Path, index: Index) -> Path:
@@ -151,7 +175,8 @@ def _record_failures(path: Path, index: Index, block: xr.Dataset) -> None:
         for position in failed
     ]
     target.parent.mkdir(exist_ok=True)
-    layout.replace_text(target, json.dumps({"block": index, "cells": cells}, indent=1, allow_nan=False))
+    text = json.dumps({"block": index, "cells": cells}, indent=1, allow_nan=False)
+    layout.replace(target, text.encode())
 
 
 def block_failures(path: str | Path, index: Index) -> list[dict[str, Any]]:

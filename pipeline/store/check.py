@@ -193,9 +193,8 @@ def _value_faults(
         rising = np.zeros(values.shape, dtype=bool)
         rising[..., 1:] = values[..., 1:] > values[..., :-1]
         beyond = np.zeros(values.shape, dtype=bool)
-        beyond[..., tokens:] = values[..., tokens:] != -np.inf
+        beyond[..., tokens - 1 :] = values[..., tokens - 1 :] != -np.inf  # n tokens are at most n clusters
         found |= {"increase with k": rising & done, "of k >= n are not -inf": beyond & done}
-        # At most n clusters are there from the start, so k >= n is never exceeded.
     else:
         most = tokens if name == schema.CLUSTER_COUNT else 1 + _ROUNDING
         found["are out of range"] = done & ((values < 0) | (values > most))

@@ -207,15 +207,15 @@ def add_history(path: str | Path, line: str) -> None:
     document = json.loads(target.read_text(encoding="utf-8"))
     attrs = document["attributes"]
     attrs["history"] = "\n".join([*filter(None, [attrs.get("history", "")]), line])
-    replace_text(target, json.dumps(document, indent=2, allow_nan=False))
+    replace(target, json.dumps(document, indent=2, allow_nan=False).encode())
 
 
-def replace_text(target: Path, text: str) -> None:
-    """Write a file so that a reader, or a crash at any instant, finds the old text or the new one."""
+def replace(target: Path, content: bytes) -> None:
+    """Write a file so that a reader, or a crash at any instant, finds it whole: old, new or not there."""
     draft = target.with_name(f"{target.name}.{uuid.uuid4().hex}.partial")
     try:
-        with draft.open("w", encoding="utf-8") as file:
-            file.write(text)
+        with draft.open("wb") as file:
+            file.write(content)
             file.flush()
             os.fsync(file.fileno())
         os.replace(draft, target)

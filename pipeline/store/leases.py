@@ -101,7 +101,7 @@ class Lease:
             with contextlib.suppress(OSError):  # a full disk must not end the run that could still finish
                 if not self.is_held():
                     return
-                layout.replace_text(self.file, json.dumps(self._record()))
+                layout.replace(self.file, json.dumps(self._record()).encode())
 
 
 def _home() -> dict[str, Any]:
