@@ -53,7 +53,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; its exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        return _command(words)
+        code = _command(words)
+        sys.stdout.flush()
+        return code
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:  # the reader of a pipe has seen enough

@@ -478,6 +478,12 @@ def test_braces_that_bash_expands_are_refused_with_advice_and_quoted_ones_work(
     assert done.returncode == 0, done.stderr
 
 
+def test_a_reader_that_has_seen_enough_is_no_error(programs: dict[str, str], folder: Path) -> None:
+    for words in ("plan experiment=demo", "run --help", "--help"):
+        done = shell(f"spheresweep {words} | true", programs, folder)
+        assert done.stderr == ""
+
+
 def completed(line: str, programs: dict[str, str], cwd: Path) -> list[str]:
     """What bash offers after `line` and a Tab."""
     script = f"""

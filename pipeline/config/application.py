@@ -39,7 +39,7 @@ def run(arguments: Sequence[str], task: Task) -> int:
     task
         Called for each job with a function that gives its settings, or raises ValueError where they are
         bad, and with its label: number and overrides under ``-m``, else ''. It returns an exit code; what it
-        raises ends all jobs.
+        raises is raised when all jobs had their turn, KeyboardInterrupt at once.
 
     Raises
     ------
@@ -149,7 +149,7 @@ def _dispatch(
         return _several(hydra, name, overrides, task)
     else:
         done = hydra.run(name, lambda cfg: _job(cfg, task), overrides, with_log_configuration=False)
-        return int(done.return_value)
+        return _worst([done.return_value])
     return 0
 
 
@@ -160,11 +160,22 @@ def _several(hydra: Hydra, name: str, overrides: list[str], task: Task) -> int:
             overrides = [f"hydra.sweep.dir='{folder}'", *overrides]
         overrides = [*overrides, "hydra.mode=MULTIRUN"]
         batches = hydra.multirun(name, lambda cfg: _job(cfg, task), overrides, with_log_configuration=False)
-    return max((int(job.return_value) for batch in batches for job in batch), default=0)
+    return _worst([job.return_value for batch in batches for job in batch])
 
 
-def _job(cfg: DictConfig, task: Task) -> int:
-    """Hand one job to `task`, its settings unread: reading them may fail, which is the job's own affair."""
+def _worst(results: list[int | Exception]) -> int:
+    """The largest exit code; what a job raised is raised now that all had their turn."""
+    for result in results:
+        if isinstance(result, Exception):
+            raise result
+    return max((code for code in results if isinstance(code, int)), default=0)
+
+
+def _job(cfg: DictConfig, task: Task) -> int | Exception:
+    """Hand one job to `task`, its settings unread: reading them may fail, which is the job's own affair.
+
+    What it raises is returned: Hydra would print words of its own about it.
+    """
     hydra = HydraConfig.get()
     given = _texts(hydra.overrides.task)
 
@@ -174,7 +185,10 @@ def _job(cfg: DictConfig, task: Task) -> int:
         except composition.FAULTS as error:
             raise ValueError(composition.line(error, given)) from error
 
-    return task(settings, f"#{hydra.job.num} {' '.join(given)}" if hydra.mode == RunMode.MULTIRUN else "")
+    try:
+        return task(settings, f"#{hydra.job.num} {' '.join(given)}" if hydra.mode == RunMode.MULTIRUN else "")
+    except Exception as error:
+        return error
 
 
 def _texts(overrides: Any) -> list[str]:
