@@ -22,14 +22,14 @@ setup: .venv/.ready ## make .venv with the locked versions and the program in it
 	@if [ -z "$(PYTHON)" ]; then echo "no Python 3.11, 3.12 or 3.13 found; give one: make setup PYTHON=/path/to/python" >&2; exit 1; fi
 	@echo "setting up .venv with the versions of requirements.lock (about a minute, once)"
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	@$(PIP) install -r requirements.lock
+	@$(PIP) install --use-pep517 -r requirements.lock
 	@$(PIP) install --no-deps --no-build-isolation -e .
 	@touch $@
 
 demo: setup ## run a small real sweep: a dataset and a phase diagram, in minutes
 	$(BIN)/spheresweep run experiment=demo store.path=$(DEMO)
 	$(BIN)/spheresweep figures $(DEMO) phase_diagram
-	@printf '\n%-9s%s\n' dataset $(DEMO) figure $(DEMO:.zarr=-figures)/phase_diagram.png
+	@printf '\ndataset: %s\nfigure:  %s\n' $(DEMO) $(DEMO:.zarr=-figures)/phase_diagram.png
 
 test: setup ## run all tests
 	$(BIN)/python -m pytest
