@@ -339,6 +339,7 @@ def test_figures_are_drawn_beside_the_dataset_or_where_told(
     name = drawn[0].stem
     assert cli.main(["figures", "x.zarr", name, "--out", "here"]) == cli.OK
     assert {path.name for path in (folder / "here").iterdir()} == {f"{name}.png", f"{name}.pdf"}
+    assert capsys.readouterr().out.splitlines() == [f"here/{name}.png", f"here/{name}.pdf"]
     assert name in refused(capsys, "figures", "x.zarr", f"{name}s")
 
 
