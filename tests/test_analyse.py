@@ -18,9 +18,13 @@ INF, NAN = math.inf, math.nan
 
 
 def by_hand(mergers: list, *, n: int = 4, beta: tuple[float, ...] = (1.0,), **kwargs: object) -> xr.Dataset:
-    """A dataset of one n and d with these log times to at most 1, 2, ... clusters, (beta, seed, clusters)."""
+    """A dataset of one n and d with these log times to at most 1, 2, ... clusters, (beta, seed, clusters).
+
+    At a tolerance of 0.9 the fast phase of SA ends at t = 1, so that log time begins at 0.
+    """
     values = np.asarray(mergers, dtype=float)
-    dataset = mock.dataset(n=(n,), d=(2,), beta=beta, seeds=values.shape[1], **kwargs)
+    given = {"tolerance": 0.9, **kwargs}
+    dataset = mock.dataset(n=(n,), d=(2,), beta=beta, seeds=values.shape[1], **given)
     kept = dataset.sizes[schema.CLUSTERS]
     whole = np.full((1, 1, *values.shape[:2], kept), -INF)
     whole[..., : values.shape[2]] = values
@@ -43,8 +47,14 @@ def test_plateau_is_the_longest_stay() -> None:
     assert plateau_of([20.0, 7.5, 1.0]) == (2, 7.5, 20.0, 12.5, False, False)
 
 
-def test_log_time_begins_at_the_unit_of_time_of_the_equation() -> None:
-    """Four tokens for ever since t = 0 have stayed there since t = 1 under SA, since exp(-beta) under USA."""
+def test_log_time_begins_where_the_fast_phase_ends() -> None:
+    """Four tokens since t = 0 have stayed so since t_0 under SA, and since exp(-beta) t_0 under USA."""
+    fast = math.log(math.log(4 / 1e-3 - 3) / 2)
+    assert plateau_of([9.0, 8.5, 8.0], tolerance=1e-3)[1] == pytest.approx(fast)
+    assert plateau_of([9.0, 8.5, 8.0], tolerance=1e-3, dynamics="usa", beta=(3.0,))[1] == pytest.approx(
+        fast - 3
+    )
+    assert plateau_of([1.4, 1.3, 1.2], tolerance=1e-3)[0] == 0
     assert plateau_of([9.0, 8.5, 8.0]) == (4, 0.0, 8.0, 8.0, False, False)
     assert plateau_of([9.0, 8.5, 8.0], dynamics="usa", beta=(3.0,)) == (4, -3.0, 8.0, 11.0, False, False)
     assert plateau_of([0.4, 0.1, -50.0]) == (2, 0.1, 0.4, pytest.approx(0.3), False, False)
@@ -91,9 +101,9 @@ def test_missing_and_failed_cells_have_no_plateau() -> None:
 
 
 def test_stays_of_one_cell_by_walking_along_its_count() -> None:
-    """Brute force on a grid: the count at each of 20000 log times, its longest constant run."""
+    """Brute force: the count at each of 20000 log times, and its longest constant run."""
     dataset = mock.dataset(n=(6, 12), d=(2, 3), beta=(2.0, 20.0), seeds=5)
-    found = analyse.plateaus(dataset)
+    found = analyse.plateaus(dataset, log_floor=0.0)
     grid = np.linspace(0, 60, 20001)
     for cell in itertools.product(range(2), range(2), range(2), range(5)):
         log_times = dataset[schema.LOG_TIME_TO_CLUSTERS].values[cell]

@@ -95,7 +95,7 @@ def test_each_mean_is_drawn_at_its_time_and_beta(diagram: xr.Dataset) -> None:
     corners, shown = mesh.get_coordinates(), mesh.get_array()
     for i, j in ((0, 0), (3, 20), (11, 30)):
         point = diagram.isel(n=0, d=0, beta=i, time=j)
-        assert corners[i, j, 0] < float(point["time"]) < corners[i, j + 1, 0]
+        assert corners[i, j, 0] <= float(point["time"]) < corners[i, j + 1, 0]
         assert corners[i, j, 1] < float(point["beta"]) < corners[i + 1, j, 1]
         assert shown[i, j] == float(point["pair_sync_mean"])
 
@@ -310,6 +310,11 @@ def test_lazy_summaries_are_drawn_alike(tmp_path: Path) -> None:
         ("plateau_n", {"n": (4, 8), "clusters_kept": 1}, "plateau_n needs plateau_length_median, which"),
         ("merge_time", {"beta": (1.0,)}, "merge_time needs several values of beta, this dataset has one"),
         ("merge_time", {"missing": 1.0}, "merge_time needs finished cells, this dataset has none"),
+        (
+            "merge_time",
+            {"beta": (1.0, 2.0, 3.0)},
+            "merge_time needs 3 beta from 4 on at which half of the seeds",
+        ),
     ],
 )
 def test_figure_that_a_dataset_cannot_give_says_so_in_one_line(
@@ -359,4 +364,5 @@ def test_axes_are_logarithmic_when_their_values_are_spread_so() -> None:
     np.testing.assert_allclose(
         style.edges(np.array([1.0, 10.0, 100.0]), log=True), 10 ** np.array([-0.5, 0.5, 1.5, 2.5])
     )
-    np.testing.assert_allclose(style.edges(np.array([0.0, 1.0, 3.0])), [-0.5, 0.5, 2.0, 4.0])
+    np.testing.assert_allclose(style.edges(np.array([0.0, 1.0, 3.0])), [0.0, 0.5, 2.0, 4.0])
+    np.testing.assert_allclose(style.edges(np.array([-1.0, 1.0, 3.0])), [-2.0, 0.0, 2.0, 4.0])

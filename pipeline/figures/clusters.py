@@ -53,13 +53,12 @@ def cluster_count(summary: xr.Dataset) -> Figure:
             if d == 2 and k <= ns.max() / CROWD:
                 ax.axhline(k, color=style.THEORY, lw=0.9, ls=(0, (4, 3)), gid="fastest mode", zorder=1)
     _count_axis(axes[0, 0], min(int(ns.max()), summary.sizes[schema.CLUSTERS]))
-    handles: list[Artist] = [Patch(color=c, label=f"$n = {n}$") for n, c in zip(ns, colours, strict=True)]
+    handles: list[Artist] = [Patch(color=colour) for colour in colours]
+    labels = [f"$n = {n}$" for n in ns]
     if 2 in ds:
-        dashed = Line2D([], [], color=style.THEORY, lw=0.9, ls=(0, (4, 3)))
-        dashed.set_label("$k^*$, fastest mode on the circle")
-        handles.append(dashed)
-    figure.legend(handles=handles, loc="outside upper right", ncols=len(handles), handlelength=1.4)
-    figure.suptitle("median, middle 50 % and 90 % of seeds", x=0.02, ha="left")
+        handles.append(Line2D([], [], color=style.THEORY, lw=0.9, ls=(0, (4, 3))))
+        labels.append("$k^*$, fastest mode on the circle")
+    style.caption(figure, "median, middle 50 % and 90 % of seeds", handles, labels)
     return figure
 
 

@@ -28,19 +28,33 @@ def merge_time(summary: xr.Dataset) -> Figure:
     ends = ("", "_lower", "_upper")
     variables = [f"merge_{variable}{end}" for variable in ("log_time", "slope") for end in ends]
     summary = style.need(summary, "merge_time", *variables, "merge_intercept", several=(schema.BETA,))
+    has_fit = summary["merge_slope"].notnull().any(schema.N)
+    if not has_fit.any():
+        start = summary.attrs["merge_slope_beta_min"]
+        raise style.Unavailable(
+            f"figures: merge_time needs 3 beta from {start:g} on at which half of the seeds reach consensus"
+        )
+    summary = summary.isel({schema.D: np.flatnonzero(has_fit.values)})
     ns, ds, beta = (summary[axis].values for axis in (schema.N, schema.D, schema.BETA))
-    width = min(style.WIDTH, 1.2 + 2.6 * ds.size)
-    figure = style.figure(width, 4.6)
-    axes = figure.subplots(2, ds.size, squeeze=False, sharex=True, sharey="row", height_ratios=(3, 2))
+    bands, columns = style.grid_shape(ds.size)
+    figure = style.figure(min(style.WIDTH, 1.2 + 2.6 * columns), 0.45 + 4.2 * bands)
+    axes = figure.subplots(2 * bands, columns, squeeze=False, sharex=True, height_ratios=(3, 2) * bands)
     medians = summary["merge_log_time"].sel({schema.CLUSTERS: 1, "quantile": 0.5}).values
     log = style.is_log_spaced(beta) and bool(np.all(medians[np.isfinite(medians)] > 0))
-    for column, (times, exponents) in enumerate(axes.T):
-        at_d = summary.isel({schema.D: column})
+    for index in range(bands * columns):
+        times, exponents = axes[2 * (index // columns) : 2 * (index // columns) + 2, index % columns]
+        if index >= ds.size:
+            times.remove()
+            exponents.remove()
+            continue
+        if index:
+            times.sharey(axes[0, 0])
+            exponents.sharey(axes[1, 0])
+        at_d = summary.isel({schema.D: index})
+        if log or style.is_log_spaced(beta):
+            times.set_xscale("log")
         if log:
-            times.set_xscale("log")
             times.set_yscale("log")
-        elif style.is_log_spaced(beta):
-            times.set_xscale("log")
         _two_clusters(times, exponents, at_d)
         for i, colour in enumerate(style.shades(ns.size)):
             _measured(times, exponents, at_d.isel({schema.N: i}), colour)
@@ -53,14 +67,23 @@ def merge_time(summary: xr.Dataset) -> Figure:
             handlelength=0.5,
             labelspacing=0.25,
         )
-        times.set_title(f"$d = {ds[column]}$")
-        exponents.set_xlabel(r"inverse temperature $\beta$")
-    axes[0, 0].set_ylabel(r"$\log_{10}$ of the time to consensus")
-    axes[1, 0].set_ylabel(r"exponent $\ln(\beta t)/\beta$")
+        times.set_title(f"$d = {ds[index]}$")
+        if index + columns >= ds.size:
+            exponents.set_xlabel(r"inverse temperature $\beta$")
+        if index % columns == 0:
+            times.set_ylabel(r"$\log_{10}$ of the time to consensus")
+            exponents.set_ylabel(r"exponent $\ln(\beta t)/\beta$")
+        else:
+            times.tick_params(labelleft=False)
+            exponents.tick_params(labelleft=False)
     _frame_exponents(axes[1, 0], summary)
     handle = Line2D([], [], color=style.THEORY, lw=1.1, ls=_DASHES)
-    figure.legend([handle], ["two equal clusters, exact"], loc="outside upper right")
-    figure.suptitle(r"medians over seeds, fits $t = e^{a + c\beta}/\beta$", x=0.02, ha="left")
+    style.caption(
+        figure,
+        r"medians over seeds, fits $t = e^{a + c\beta}/\beta$",
+        [handle],
+        ["two equal clusters, exact"],
+    )
     return figure
 
 
@@ -79,8 +102,7 @@ def _measured(times: Axes, exponents: Axes, point: xr.Dataset, colour: style.RGB
     c, low, high = (float(point[f"merge_slope{end}"]) for end in ("", "_lower", "_upper"))
     label = f"{int(point[schema.N])}"
     if np.isfinite(c):
-        end = f"{high:.2f}" if np.isfinite(high) else r"$\infty$"
-        label += f":  {c:.2f} [{low:.2f}, {end}]"
+        label += f":  {_number(c)} [{_number(low)}, {_number(high)}]"
         line = np.geomspace(max(point.attrs["merge_slope_beta_min"], beta[0]), beta[-1], 200)
         fitted = float(point["merge_intercept"]) + c * line
         times.plot(line, (fitted - np.log(line)) / style.LN10, color=colour, lw=0.9)
@@ -88,6 +110,10 @@ def _measured(times: Axes, exponents: Axes, point: xr.Dataset, colour: style.RGB
     dots: dict[str, Any] = {"fmt": "o", "ms": 3.2, "mew": 0, "elinewidth": 0.9, "color": colour}
     times.errorbar(beta, median / style.LN10, reach / style.LN10, label=label, **dots)
     exponents.errorbar(beta, (median + np.log(beta)) / beta, reach / beta, **dots)
+
+
+def _number(value: float) -> str:
+    return f"${round(value, 2) + 0.0:.2f}$" if np.isfinite(value) else r"$\infty$"
 
 
 def _two_clusters(times: Axes, exponents: Axes, at_d: xr.Dataset) -> None:
@@ -101,7 +127,7 @@ def _two_clusters(times: Axes, exponents: Axes, at_d: xr.Dataset) -> None:
     if not -1 < cosine < 1:
         return
     beta = at_d[schema.BETA].values
-    line = np.geomspace(beta[beta > 0][0], beta[-1], 300)
+    line = np.geomspace(max(beta[beta > 0][0], 1.0), max(beta[-1], 1.0), 300)
     log_t = theory.two_cluster_log_time(line, cosine, at_d.attrs["tolerance"], dynamics=dynamics)
     dashed: dict[str, Any] = {"color": style.THEORY, "lw": 1.1, "ls": _DASHES, "zorder": 3}
     times.plot(line, log_t / style.LN10, gid="two clusters", **dashed)
@@ -109,14 +135,17 @@ def _two_clusters(times: Axes, exponents: Axes, at_d: xr.Dataset) -> None:
 
 
 def _frame_exponents(ax: Axes, summary: xr.Dataset) -> None:
-    """Exponents diverge as β → 0: show at least the upper half of the β that reach consensus."""
+    """Exponents diverge as β → 0: show the upper half, at least, of the β that reach consensus."""
     beta = summary[schema.BETA].where(summary[schema.BETA] > 0)
-    median = summary["merge_log_time"].sel({schema.CLUSTERS: 1, "quantile": 0.5})
-    median = median.where(np.isfinite(median))
-    last = beta.where(median.notnull()).max(schema.BETA)
-    shown = beta >= np.minimum(last / 2, summary.attrs["merge_slope_beta_min"])
-    values = ((median + np.log(beta)) / beta).where(shown).values
-    values = values[np.isfinite(values)]
-    if values.size:
-        room = 0.15 * (values.max() - values.min()) + 0.05
-        ax.set_ylim(values.min() - room, values.max() + room)
+    at = summary.sel({schema.CLUSTERS: 1, "quantile": 0.5})
+    seen = np.abs(at["merge_log_time"]) < np.inf
+    half = beta.where(seen).max(schema.BETA) / 2
+    shown = seen & (beta >= np.minimum(half, summary.attrs["merge_slope_beta_min"]))
+    reach = seen & (beta >= half)
+    values = [((at["merge_log_time"] + np.log(beta)) / beta).where(shown).values]
+    for end in ("_lower", "_upper"):
+        values.append(((at[f"merge_log_time{end}"] + np.log(beta)) / beta).where(reach).values)
+    finite = np.concatenate([v[np.isfinite(v)] for v in values])
+    if finite.size:
+        room = 0.1 * (finite.max() - finite.min()) + 0.03
+        ax.set_ylim(finite.min() - room, finite.max() + room)

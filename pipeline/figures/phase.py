@@ -47,11 +47,10 @@ def phase_diagram(summary: xr.Dataset) -> Figure:
     )
     bar.set_label("mean share of pairs together")
     bar.outline.set_linewidth(0.6)
-    figure.suptitle(_title(summary), x=0.02, ha="left")
-    if _has_prediction(summary):
-        handle = Line2D([], [], color=style.THEORY, lw=1.3, path_effects=style.halo(2.8))
-        label = r"$\gamma_\beta(t) = 1 - \delta$, the limit $d \to \infty$"
-        figure.legend([handle], [label], loc="outside upper right")
+    curve = Line2D([], [], color=style.THEORY, lw=1.3, path_effects=style.halo(2.8))
+    label = r"$\gamma_\beta(t) = 1 - \delta$, the limit $d \to \infty$"
+    predicted = _has_prediction(summary)
+    style.caption(figure, _title(summary), [curve] if predicted else [], [label] if predicted else [])
     return figure
 
 

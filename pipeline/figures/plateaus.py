@@ -74,12 +74,10 @@ def _maps(summary: xr.Dataset, name: str, upwards: str, across: str) -> Figure:
         bar.ax.yaxis.set_minor_locator(NullLocator())
         bar.ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.3g}"))
         bar.outline.set_linewidth(0.6)
-    if any(_doubtful(summary).values.ravel()):
-        handle = Patch(
-            facecolor="white", edgecolor=style.INK, hatch="////", lw=0.4, label="at least this long"
-        )
-        figure.legend(handles=[handle], loc="outside upper right")
-    figure.suptitle("medians over seeds", x=0.02, ha="left")
+    doubtful = bool(_doubtful(summary).any())
+    hatched = Patch(facecolor="white", edgecolor=style.INK, hatch="////", lw=0.4)
+    at_least = "at least this long"
+    style.caption(figure, "medians over seeds", [hatched] if doubtful else [], [at_least] if doubtful else [])
     return figure
 
 

@@ -12,12 +12,13 @@ import math
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, ParamSpec
+from typing import Any, Literal, ParamSpec
 
 import matplotlib
 import numpy as np
 import xarray as xr
 from matplotlib import patheffects
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.colors import Colormap, LinearSegmentedColormap
 from matplotlib.figure import Figure
@@ -136,6 +137,16 @@ def panels(
     return made, made.subplots(rows, columns, squeeze=False, **kwargs)
 
 
+def caption(figure: Figure, text: str, handles: Sequence[Artist], labels: Sequence[str]) -> None:
+    """A line above the figure, with a legend at its right, or below the figure where that is narrow."""
+    figure.suptitle(text, x=0.02, ha="left")
+    if handles:
+        where: Literal["outside upper right", "outside lower center"] = "outside upper right"
+        if figure.get_figwidth() <= 5:
+            where = "outside lower center"
+        figure.legend(handles, labels, loc=where, ncols=len(handles), handlelength=1.6)
+
+
 def grid_shape(count: int) -> tuple[int, int]:
     """Rows and columns for `count` panels of one kind, at most three or four beside one another."""
     columns = count if count <= 3 else (2 if count == 4 else (3 if count <= 9 else 4))
@@ -146,16 +157,18 @@ def is_log_spaced(values: Array) -> bool:
     """Whether positive ascending values are spread more evenly in their logarithms than as they are."""
     if values.size < 3 or values[0] <= 0:
         return False
-    plain, log = np.diff(values), np.diff(np.log(values))
+    plain, log = np.diff(values / values[-1]), np.diff(np.log(values))
     return bool(log.std() / log.mean() < plain.std() / plain.mean())
 
 
 def edges(centres: Array, *, log: bool = False) -> Array:
-    """Borders of cells half-way between their centres, in the logarithm if `log`."""
+    """Borders half-way between centres, in the logarithm if `log`; none is negative if no centre is."""
     x = np.log(centres) if log else centres
     middle = (x[1:] + x[:-1]) / 2
     borders = np.concatenate([[x[0] - (middle[0] - x[0])], middle, [x[-1] + (x[-1] - middle[-1])]])
-    return np.exp(borders) if log else borders
+    if log:
+        return np.asarray(np.exp(borders))
+    return np.maximum(borders, 0.0) if centres[0] >= 0 else borders
 
 
 @dataclass(frozen=True)
@@ -173,10 +186,11 @@ class TimeAxis:
     @classmethod
     def of_saves(cls, summary: xr.Dataset) -> TimeAxis:
         """The axis that suits the save times of a dataset."""
-        log_times = np.asarray(summary[schema.LOG_TIME], dtype=float)
-        if schema.TIME in summary.coords and not is_log_spaced(np.exp(log_times[np.isfinite(log_times)])):
-            return cls("linear")
-        return cls.of_range(float(log_times[-1]))
+        if schema.TIME in summary.coords:
+            times = np.asarray(summary[schema.TIME], dtype=float)
+            if not is_log_spaced(times[times > 0]):
+                return cls("linear")
+        return cls.of_range(float(summary[schema.LOG_TIME][-1]))
 
     @classmethod
     def of_range(cls, last: float) -> TimeAxis:
@@ -200,7 +214,11 @@ class TimeAxis:
 
     def edges(self, log_times: Array) -> Array:
         """Borders of cells around log times, on the axis."""
-        return edges(self.place(log_times)) if self.kind != "log" else self.place(edges(log_times))
+        if self.kind == "linear":
+            return edges(self.place(log_times))
+        middle = (log_times[1:] + log_times[:-1]) / 2
+        ends = [2 * log_times[0] - middle[0]], [2 * log_times[-1] - middle[-1]]
+        return self.place(np.concatenate([ends[0], middle, ends[1]]))
 
 
 def beta_scale(ax: Axes, beta: Array, *, which: str = "y") -> bool:

@@ -82,8 +82,7 @@ def energy_staircase(
     ax.set_ylim(0, 1.04)
     ax.set_ylabel(r"energy $\Sigma\, m_i m_j\, e^{-\beta(1 - \langle x_i, x_j\rangle)}$")
     handle = Line2D([], [], color=style.THEORY, lw=1.1, ls=(0, (4, 2)))
-    figure.legend([handle], [r"$\Sigma\, m_i^2$ of the clusters"], loc="outside upper right")
-    figure.suptitle(title, x=0.02, ha="left")
+    style.caption(figure, title, [handle], [r"$\Sigma\, m_i^2$ of the clusters"])
     return figure
 
 
