@@ -36,6 +36,8 @@ class Field:
     decays: bool
     """Pairs weigh exp(-beta h_ij) at gap h_ij, so far pairs may be left out on the clock of close ones."""
     coalesces: bool
+    geodesic: bool
+    """Two tokens alone approach along their great circle, the angle phi at rate -sin(phi) on the clock."""
     clock_offset: float
     """ln t is the clock's own ln time plus this many beta."""
 
@@ -137,5 +139,6 @@ class Dynamics:
             normalised=self.normalised,
             decays=self.symmetric,
             coalesces=self.coalesces,
+            geodesic=self.symmetric,
             clock_offset=-1.0 if self.self_term_vanishes and not self.normalised else 0.0,
         )

@@ -84,7 +84,8 @@ def _identity_velocity(sums: Any, name: str) -> Any:
         sums(x, m, atoms, stride, dimension, p[0], ref, v, weight)
         return _settle(m, atoms, stride, dimension, ref, p[1], p[2], v, weight)
 
-    velocity.__name__ = name
+    # numba names symbols by qualified name: two fields loaded from caches must not share one
+    velocity.__name__ = velocity.__qualname__ = name
     return njit(nogil=True, error_model="numpy")(velocity)
 
 

@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.integrate import events
+from pipeline.integrate import events, pair
 from pipeline.integrate import runge_kutta as rk
 from pipeline.integrate.atoms import clear, coalesce, normalise
 from pipeline.sphere import gaps, pairs
@@ -45,6 +45,7 @@ velocity: Any = None
 reference: Any = None
 on_save: Any = None
 on_clusters: Any = None
+pass_pair: Any = None  # `pipeline.integrate.pair`, bound to the same
 
 
 def solve(
@@ -54,6 +55,7 @@ def solve(
     normalised: float,
     decays: float,
     coalesces: bool,
+    geodesic: bool,
     clock_offset: float,
     matrices: Any,
     tolerance: float,
@@ -66,9 +68,9 @@ def solve(
 ) -> Any:
     """Follow one trajectory; returns (outcome, evaluations, steps).
 
-    tokens: (n, dimension) unit rows; weights: (n,). ``decays``, ``coalesces``, ``clock_offset``: as the field
-    declares them. ``coalescence``: a chord. ``log_times``: ascending natural logarithms, at most
-    ``log_horizon`` (inf: until one atom is left).
+    tokens: (n, dimension) unit rows; weights: (n,). ``decays``, ``coalesces``, ``geodesic``,
+    ``clock_offset``: as the field declares them. ``coalescence``: a chord. ``log_times``: ascending
+    natural logarithms, at most ``log_horizon`` (inf: until one atom is left).
     """
     n, dimension = tokens.shape
     stride = pairs.stride_of(n)
@@ -179,6 +181,47 @@ def solve(
             if not speed < np.inf:
                 outcome = NOT_FINITE
                 break
+            if geodesic and count == 2:
+                i, j = moving[0], moving[1]
+                y = pair.frame(x, stride, dimension, i, j, one)
+                clear_by = pair.clearance(x, atoms, stride, dimension, i, j, one, pair.angle(y))
+                if atoms == 2 or (clear_by > delta and decay * (clear_by - least) > window):
+                    log_clock, index, clusters, cost = pass_pair(
+                        x,
+                        mass,
+                        squares,
+                        member,
+                        labels,
+                        queue,
+                        together,
+                        atoms,
+                        stride,
+                        dimension,
+                        i,
+                        j,
+                        one,
+                        y,
+                        closeness,
+                        p,
+                        matrices,
+                        scratch,
+                        tolerance,
+                        delta,
+                        offset,
+                        log_times,
+                        log_horizon,
+                        record,
+                        index,
+                        log_clock,
+                        clusters,
+                    )
+                    evaluations += cost
+                    steps += 1
+                    atoms = coalesce(
+                        x, mass, squares, member, labels, together, atoms, stride, dimension, closeness
+                    )
+                    stirred = True
+                    continue
             # the last step in the same time or, if the clock now runs slower, one that changes weights by a
             # third
             h *= np.exp(min(before - ref, 0.0))
@@ -370,7 +413,7 @@ def solve(
         if decay > 0.0 and not stirred:
             if decay * (min(across, least_aside) - least) < window:
                 stirred = True  # somebody at rest must move now
-            elif count > 8 and decay * (least_then - least) > _SHED:
+            elif count > 2 and decay * (least_then - least) > _SHED:
                 stirred = True  # somebody may come to rest
             if stirred:
                 least_then = least

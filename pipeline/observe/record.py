@@ -20,7 +20,7 @@ import numpy as np
 from numba import njit
 
 from pipeline.dynamics import Dynamics, Field, fields
-from pipeline.integrate import Adaptive, Layers, adaptive, compiled, layers
+from pipeline.integrate import Adaptive, Layers, adaptive, compiled, layers, pair
 from pipeline.sphere import gaps
 
 TIME_RESOLVED = ("pair_sync_fraction", "cluster_count", "energy", "order_parameter")
@@ -28,9 +28,18 @@ TIME_RESOLVED = ("pair_sync_fraction", "cluster_count", "energy", "order_paramet
 
 @njit(nogil=True)
 def _measure(
-    wanted: Any, x: Any, mass: Any, squares: Any, atoms: int, stride: int, dimension: int, beta: float, delta:
-    float, clusters: int, out: Any,
-) -> None:  # fmt: skip
+    wanted: Any,
+    x: Any,
+    mass: Any,
+    squares: Any,
+    atoms: int,
+    stride: int,
+    dimension: int,
+    beta: float,
+    delta: float,
+    clusters: int,
+    out: Any,
+) -> None:
     """Write the time-resolved observables that are wanted, in the order of TIME_RESOLVED."""
     whole, own = 0.0, 0.0  # total mass; sum over atoms of the squared weights of their tokens
     within = 0.0  # pairs inside atoms, twice
@@ -60,9 +69,18 @@ def _note_clusters(last: Any, log_time: float, before: int, after: int) -> None:
 
 @njit(nogil=True)
 def save_observables(
-    record: Any, index: int, x: Any, mass: Any, squares: Any, member: Any, atoms: int, stride: int, dimension:
-    int, beta: float, clusters: int,
-) -> None:  # fmt: skip
+    record: Any,
+    index: int,
+    x: Any,
+    mass: Any,
+    squares: Any,
+    member: Any,
+    atoms: int,
+    stride: int,
+    dimension: int,
+    beta: float,
+    clusters: int,
+) -> None:
     """Recorder of sweeps: observables only. ``record`` is (wanted, delta, series (T, 4), last)."""
     _measure(
         record[0], x, mass, squares, atoms, stride, dimension, beta, record[1], clusters, record[2][index]
@@ -77,9 +95,18 @@ def note_observables(record: Any, log_time: float, before: int, after: int, labe
 
 @njit(nogil=True)
 def save_states(
-    record: Any, index: int, x: Any, mass: Any, squares: Any, member: Any, atoms: int, stride: int, dimension:
-    int, beta: float, clusters: int,
-) -> None:  # fmt: skip
+    record: Any,
+    index: int,
+    x: Any,
+    mass: Any,
+    squares: Any,
+    member: Any,
+    atoms: int,
+    stride: int,
+    dimension: int,
+    beta: float,
+    clusters: int,
+) -> None:
     """Recorder of single trajectories: observables, and positions of all tokens in record[4] (T, n, d)."""
     save_observables(record, index, x, mass, squares, member, atoms, stride, dimension, beta, clusters)
     for token in range(member.size):
@@ -108,23 +135,67 @@ solve: Any = None
 
 
 def _sweep_adaptive(
-    tokens: Any, weights: Any, beta: Any, normalised: float, decays: float, coalesces: bool, clock_offset:
-    float, matrices: Any, tolerance: float, coalescence: float, max_evaluations: int, delta: float, log_times:
-    Any, log_horizon: float, wanted: Any, series: Any, last: Any, outcome: Any, evaluations: Any, steps: Any,
-) -> None:  # fmt: skip
+    tokens: Any,
+    weights: Any,
+    beta: Any,
+    normalised: float,
+    decays: float,
+    coalesces: bool,
+    geodesic: bool,
+    clock_offset: float,
+    matrices: Any,
+    tolerance: float,
+    coalescence: float,
+    max_evaluations: int,
+    delta: float,
+    log_times: Any,
+    log_horizon: float,
+    wanted: Any,
+    series: Any,
+    last: Any,
+    outcome: Any,
+    evaluations: Any,
+    steps: Any,
+) -> None:
     for c in range(beta.size):
         record = (wanted, delta, series[c], last[c])
         outcome[c], evaluations[c], steps[c] = solve(
-            tokens[c], weights, beta[c], normalised, decays, coalesces, clock_offset, matrices, tolerance,
-            coalescence, max_evaluations, delta, log_times, log_horizon, record,
-        )  # fmt: skip
+            tokens[c],
+            weights,
+            beta[c],
+            normalised,
+            decays,
+            coalesces,
+            geodesic,
+            clock_offset,
+            matrices,
+            tolerance,
+            coalescence,
+            max_evaluations,
+            delta,
+            log_times,
+            log_horizon,
+            record,
+        )
 
 
 def _sweep_layers(
-    tokens: Any, weights: Any, beta: Any, normalised: float, matrices: Any, step: float, delta: float,
-    log_times: Any, log_horizon: float, wanted: Any, series: Any, last: Any, outcome: Any, evaluations: Any,
+    tokens: Any,
+    weights: Any,
+    beta: Any,
+    normalised: float,
+    matrices: Any,
+    step: float,
+    delta: float,
+    log_times: Any,
+    log_horizon: float,
+    wanted: Any,
+    series: Any,
+    last: Any,
+    outcome: Any,
+    evaluations: Any,
     steps: Any,
-) -> None:  # fmt: skip
+) -> None:
     for c in range(beta.size):
         record = (wanted, delta, series[c], last[c])
         outcome[c], evaluations[c], steps[c] = solve(
@@ -135,12 +206,14 @@ def _sweep_layers(
 @cache
 def adaptive_solver(velocity: Any, reference: Any, with_states: bool) -> Any:
     """`adaptive.solve` for a field, with the recorder of single trajectories or that of sweeps."""
+    recorder = {
+        "on_save": save_states if with_states else save_observables,
+        "on_clusters": note_partitions if with_states else note_observables,
+    }
+    advance = compiled.bind(pair.panel, velocity=velocity)
+    pass_pair = compiled.bind(pair.pass_pair, velocity=velocity, advance=advance, **recorder)
     return compiled.bind(
-        adaptive.solve,
-        velocity=velocity,
-        reference=reference,
-        on_save=save_states if with_states else save_observables,
-        on_clusters=note_partitions if with_states else note_observables,
+        adaptive.solve, velocity=velocity, reference=reference, pass_pair=pass_pair, **recorder
     )
 
 
@@ -177,6 +250,7 @@ def method_arguments(
         float(field.normalised),
         float(field.decays),
         field.coalesces,
+        field.geodesic,
         field.clock_offset,
         field.matrices,
         integrator.tolerance,

@@ -196,6 +196,8 @@ def _arithmetic(symbol: Any, instruction: str) -> None:
             def apply(x: Any, y: Any) -> Any:
                 return operation(x, y)
 
+            # numba names symbols by qualified name: products loaded from different caches must not share one
+            apply.__qualname__ = f"lanes_{instruction}"
             return apply
         return None
 

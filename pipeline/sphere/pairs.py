@@ -20,7 +20,6 @@ from numba import njit
 from pipeline.sphere.lanes import exp, load, replace, splat, store, total
 
 FAR = 1e3  # where padding lies when pairs are compared by differences: no token is near it
-_FAR_GAP = 1e300
 
 
 @njit(nogil=True)
@@ -56,10 +55,10 @@ def pair_sums_2(
         x0, x1, mass = load(x, block), load(x, stride + block), load(m, block)
         # the block on the diagonal: rows only, every partner but the token itself
         u0, u1 = x0 - p0, x1 - p1
-        e = mass * exp(ref - replace((u0 * u0 + u1 * u1) * 0.5, i - block, _FAR_GAP) * beta)
+        e = replace(mass * exp(ref - (u0 * u0 + u1 * u1) * (0.5 * beta)), i - block, 0.0)
         turn_p, weight_p = e * (u1 * p0 - u0 * p1), e
         v0, v1 = x0 - q0, x1 - q1
-        e = mass * exp(ref - replace((v0 * v0 + v1 * v1) * 0.5, i + 1 - block, _FAR_GAP) * beta)
+        e = replace(mass * exp(ref - (v0 * v0 + v1 * v1) * (0.5 * beta)), i + 1 - block, 0.0)
         turn_q, weight_q = e * (v1 * q0 - v0 * q1), e
         for j in range(block + 8, stride, 8):
             x0, x1, mass = load(x, j), load(x, stride + j), load(m, j)
@@ -100,9 +99,9 @@ def pair_sums_3(
         u0 = load(x, block) - p0
         u1 = load(x, stride + block) - p1
         u2 = load(x, 2 * stride + block) - p2
-        h = replace((u0 * u0 + u1 * u1 + u2 * u2) * 0.5, i - block, _FAR_GAP)
-        e = load(m, block) * exp(ref - h * beta)
-        row_weight, row_gap = e, e * replace(h, i - block, 0.0)
+        h = (u0 * u0 + u1 * u1 + u2 * u2) * 0.5
+        e = replace(load(m, block) * exp(ref - h * beta), i - block, 0.0)
+        row_weight, row_gap = e, e * h
         row0, row1, row2 = e * u0, e * u1, e * u2
         for j in range(block + 8, stride, 8):
             x0, x1, x2, mass = load(x, j), load(x, stride + j), load(x, 2 * stride + j), load(m, j)
