@@ -218,7 +218,7 @@ def test_staircase_predicts_each_level_from_the_weights() -> None:
     weights, log_t = [1.0, 2.0, 3.0, 4.0], np.linspace(-5, 80, 50)
     ax = figures.energy_staircase(log_t, np.ones(50), CHANGES, PARTITIONS, weights).axes[0]
     drawn = {line.get_gid(): line for line in lines(ax, "level")}
-    expected = {"level 4": 0.30, "level 3": 0.34, "level 2": 0.58, "level 1": 1.0}
+    expected = {"level 3": 0.34, "level 2": 0.58, "level 1": 1.0}
     assert {gid: line.get_ydata()[0] for gid, line in drawn.items()} == pytest.approx(expected)
     np.testing.assert_allclose(drawn["level 2"].get_xdata(), np.array([20, 70]) / math.log(10))
 

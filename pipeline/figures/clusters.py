@@ -43,8 +43,8 @@ def cluster_count(summary: xr.Dataset) -> Figure:
             ax = axes[row, column]
             for i in range(ns.size):
                 _fan(ax, at_beta.isel({schema.D: row, schema.N: i}), time, (first, last), colours[i])
-            time.apply(ax, label=row == ds.size - 1)
             ax.set_xlim(*time.place([first, last]))
+            time.apply(ax, label=row == ds.size - 1)
             if row == 0:
                 ax.set_title(rf"$\beta = {float(at_beta[schema.BETA]):.4g}$")
             if column == 0:

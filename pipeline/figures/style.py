@@ -22,6 +22,7 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.colors import Colormap, LinearSegmentedColormap
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from numpy.typing import NDArray
 
 from pipeline import schema
@@ -206,9 +207,15 @@ class TimeAxis:
             return np.asarray(np.exp(log_times))
 
     def apply(self, ax: Axes, *, label: bool = True) -> None:
-        """Give the horizontal axis its scale and label."""
+        """Give the horizontal axis, whose limits are set, its scale, ticks and label."""
         if self.kind == "log":
+            first, last = ax.get_xlim()
             ax.set_xscale("log")
+            ax.set_xlim(first, last)
+            if last < 30 * first:
+                ax.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+                ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+            ax.xaxis.set_minor_formatter(NullFormatter())
         if label:
             ax.set_xlabel(r"$\log_{10} t$" if self.kind == "log10" else r"time $t$")
 

@@ -32,7 +32,8 @@ def energy_staircase(
     """Energy of one trajectory against log time, with the plateau levels that its clusters' weights predict.
 
     Dashed: Σ mᵢ² over the clusters, from each change of the partition to the next; a merger raises it by
-    2mᵢmⱼ. Nothing is fitted. Numbers are those of the clusters.
+    2mᵢmⱼ. Nothing is fitted. Numbers are those of the clusters. Steps that are not seen to begin, or too
+    short to be seen, have no level.
 
     Parameters
     ----------
@@ -56,9 +57,9 @@ def energy_staircase(
     ax = figure.subplots()
     ax.plot(time.place(log_t[shown]), values[shown], color=style.HUES[0], lw=1.5)
     first, last = float(log_t[shown][0]), float(log_t[-1])
-    ends = np.clip([*changes[1:], last], first, last)
-    for begin, end, partition in zip(np.clip(changes, first, last), ends, labels, strict=True):
-        if end - begin < 0.012 * (last - first):
+    ends = np.minimum([*changes[1:], last], last)
+    for begin, end, partition in zip(changes, ends, labels, strict=True):
+        if begin < first or end - begin < 0.012 * (last - first):
             continue
         clusters = _weights_of(partition, share)
         level = theory.plateau_energy(clusters)
@@ -77,8 +78,8 @@ def energy_staircase(
             va="bottom" if above else "top",
             fontsize=8.5,
         )
-    time.apply(ax)
     ax.set_xlim(*time.place([first, last]))
+    time.apply(ax)
     ax.set_ylim(0, 1.04)
     ax.set_ylabel(r"energy $\Sigma\, m_i m_j\, e^{-\beta(1 - \langle x_i, x_j\rangle)}$")
     handle = Line2D([], [], color=style.THEORY, lw=1.1, ls=(0, (4, 2)))
@@ -154,8 +155,8 @@ def dendrogram(
             joint = [place[node], place[parents[node]]]
             ax.plot([x[1]] * 2, joint, color=colour, lw=0.6 + 0.3 * thickness, zorder=1)
     ax.axvline(float(time.place(cut)), color=style.FAINT, lw=0.8, ls=(0, (2, 2)), zorder=0)
-    time.apply(ax)
     ax.set_xlim(*time.place([first - margin, last + margin]))
+    time.apply(ax)
     ax.set_ylim(-1, n)
     ax.set_yticks([])
     ax.set_ylabel(f"{n} tokens")

@@ -27,6 +27,7 @@ from pipeline.theory.clusters import (
     two_cluster_log_time,
     two_cluster_log_time_laplace,
 )
+from pipeline.theory.dwell import Dynamics
 from pipeline.theory.equiangular import equiangular, equiangular_beta, equiangular_log_time
 from pipeline.theory.stability import (
     antipodal_rates,
@@ -37,6 +38,7 @@ from pipeline.theory.stability import (
 )
 
 __all__ = [
+    "Dynamics",
     "antipodal_rates",
     "equiangular",
     "equiangular_beta",
