@@ -9,7 +9,10 @@ from collections.abc import Iterable
 from importlib.metadata import version as installed_version
 from pathlib import Path
 
+from docutils import nodes
+from docutils.utils.math.latex2mathml import tex2mathml
 from sphinx.application import Sphinx
+from sphinx.writers.html5 import HTML5Translator as HTMLTranslator
 
 from pipeline import schema
 
@@ -25,7 +28,6 @@ version = release = installed_version("spheresweep")
 extensions = [
     "myst_nb",
     "sphinx.ext.autodoc",
-    "sphinx.ext.mathjax",
     "sphinx.ext.napoleon",
     "sphinx.ext.viewcode",
 ]
@@ -39,6 +41,7 @@ autodoc_member_order = "bysource"
 napoleon_google_docstring = False
 napoleon_use_rtype = False
 
+html_math_renderer = "mathml"
 html_theme = "furo"
 html_title = "spheresweep"
 html_static_path = ["_static"]
@@ -54,8 +57,9 @@ def definitions(variables: Iterable[schema.Variable]) -> str:
 
 
 def configuration() -> str:
-    """Every file of conf/, whole: the comments in them are the reference."""
-    parts = ["### The whole\n", f"```yaml\n{(ROOT / 'conf' / 'config.yaml').read_text()}```\n"]
+    """Every file of conf/: the comments in them are the reference. Hydra's own node is left out."""
+    whole = (ROOT / "conf" / "config.yaml").read_text().partition("\nhydra:")[0]
+    parts = ["### The whole\n", f"```yaml\n{whole}\n```\n"]
     for group in sorted(path for path in (ROOT / "conf").iterdir() if path.is_dir()):
         parts.append(f"### Group `{group.name}`\n")
         for choice in sorted(group.glob("*.yaml")):
@@ -86,7 +90,20 @@ def after_napoleon(app: Sphinx, what: str, name: str, obj: object, options: obje
         lines[:] = (inspect.getdoc(obj) or "").replace("`", "``").splitlines()
 
 
+def inline_formula(writer: HTMLTranslator, node: nodes.math) -> None:
+    """A formula as MathML, which browsers set by themselves: the site needs no network."""
+    writer.body.append(tex2mathml(node.astext()))
+    raise nodes.SkipNode
+
+
+def displayed_formula(writer: HTMLTranslator, node: nodes.math_block) -> None:
+    """The same on a line of its own."""
+    writer.body.append(tex2mathml(node.astext(), as_block=True))
+    raise nodes.SkipNode
+
+
 def setup(app: Sphinx) -> None:
+    app.add_html_math_renderer("mathml", (inline_formula, None), (displayed_formula, None))
     app.connect("autodoc-process-docstring", before_napoleon, priority=100)
     app.connect("autodoc-process-docstring", after_napoleon, priority=900)
 
