@@ -26,7 +26,7 @@ import numpy as np
 
 from pipeline.integrate import events, pair
 from pipeline.integrate import runge_kutta as rk
-from pipeline.integrate.atoms import clear, coalesce, normalise
+from pipeline.integrate.atoms import choose, clear, coalesce, normalise, pack
 from pipeline.sphere import gaps, pairs
 
 # outcomes
@@ -133,6 +133,9 @@ def solve(
             break
         if log_clock + offset >= log_horizon:
             break
+        if evaluations >= max_evaluations:
+            outcome = TOO_MANY_EVALUATIONS
+            break
         if stirred:
             # choose who moves, and restart
             stirred = False
@@ -140,35 +143,17 @@ def solve(
             least = gaps.nearest_gaps(x, atoms, stride, dimension, nearest)
             if decay > 0.0:
                 chosen = least + (window + _SLACK) / decay
-            count, least_aside = 0, 1e300
-            for i in range(atoms):
-                if nearest[i] <= chosen:
-                    moving[count] = i
-                    slot_of[i] = count
-                    aside[i] = 0.0
-                    count += 1
-                else:
-                    slot_of[i] = -1
-                    aside[i] = 1e300
-                    least_aside = min(least_aside, nearest[i])
-            for i in range(atoms, stride):
-                aside[i] = 1e300
-                mark[i] = 0.0
+            count, least_aside = choose(nearest, chosen, atoms, stride, moving, slot_of, aside, mark)
             packed = pairs.stride_of(count)
             size = dimension * packed
-            for a in range(count):
-                m[a] = mass[moving[a]]
-                for k in range(dimension):
-                    start[k * packed + a] = x[k * stride + moving[a]]
-            clear(start, m, count, packed, dimension, pairs.padding(dimension))
+            pack(x, mass, stride, dimension, moving, count, start, m, packed)
             least_then = least
             _, _, signature = gaps.survey(x, atoms, stride, dimension, moving, count, aside, mark, delta)
 
             before = ref
             ref = reference(start, m, count, packed, dimension, p, matrices, scratch)
-            k0 = velocity(
-                start, m, count, packed, dimension, ref, p, matrices, slopes[:size], weight, scratch
-            )
+            slope = slopes[:size]
+            k0 = velocity(start, m, count, packed, dimension, ref, p, matrices, slope, weight, scratch)
             evaluations += 1
             if not (k0 > 0.0 and k0 < np.inf):
                 outcome = NOT_FINITE
@@ -225,7 +210,7 @@ def solve(
             # the last step in the same time or, if the clock now runs slower, one that changes weights by a
             # third
             h *= np.exp(min(before - ref, 0.0))
-            if steps == 0 or before - ref < -0.1:
+            if h == 0.0 or before - ref < -0.1:
                 h = max(h, 0.3 / (speed * (1.0 + 2.0 * beta * np.sqrt(2.0 * least))))
 
         # one trial step
@@ -235,19 +220,8 @@ def solve(
         sound = True
         for stage in range(1, rk.STAGES):
             rk.combine(start, slopes, size, stage, h, trial)
-            rate = velocity(
-                trial,
-                m,
-                count,
-                packed,
-                dimension,
-                ref,
-                p,
-                matrices,
-                slopes[stage * size : (stage + 1) * size],
-                weight,
-                scratch,
-            )
+            slope = slopes[stage * size : (stage + 1) * size]
+            rate = velocity(trial, m, count, packed, dimension, ref, p, matrices, slope, weight, scratch)
             evaluations += 1
             if not (rate > 0.0 and rate < np.inf):
                 sound = False
@@ -260,9 +234,6 @@ def solve(
             if duration > 0.0 and duration < np.inf:
                 miss = rk.error(slopes, rates, packed, dimension, h, base, duration) / tolerance
         if not miss <= 1.0:
-            if evaluations > max_evaluations:
-                outcome = TOO_MANY_EVALUATIONS
-                break
             h *= max(_SHRINK, _SAFETY * miss**-0.125) if miss < np.inf else _SHRINK
             refusals += 1
             if refusals > _PATIENCE:
@@ -274,19 +245,8 @@ def solve(
         rk.combine(start, slopes, size, rk.LAST, h, end)
         clear(end, m, count, packed, dimension, pairs.padding(dimension))
         normalise(end, count, packed, dimension)
-        rate = velocity(
-            end,
-            m,
-            count,
-            packed,
-            dimension,
-            ref,
-            p,
-            matrices,
-            slopes[rk.LAST * size : (rk.LAST + 1) * size],
-            weight,
-            scratch,
-        )
+        slope = slopes[rk.LAST * size : (rk.LAST + 1) * size]
+        rate = velocity(end, m, count, packed, dimension, ref, p, matrices, slope, weight, scratch)
         evaluations += 1
         steps += 1
         refusals = 0
@@ -314,21 +274,10 @@ def solve(
         if saves > 0 or crossings > 0:
             for stage in rk.EXTRA:
                 rk.combine(start, slopes, size, stage, h, trial)
-                rate_extra = velocity(
-                    trial,
-                    m,
-                    count,
-                    packed,
-                    dimension,
-                    ref,
-                    p,
-                    matrices,
-                    slopes[stage * size : (stage + 1) * size],
-                    weight,
-                    scratch,
-                )
+                slope = slopes[stage * size : (stage + 1) * size]
+                extra = velocity(trial, m, count, packed, dimension, ref, p, matrices, slope, weight, scratch)
                 evaluations += 1
-                rates[stage] = 1.0 / rate_extra
+                rates[stage] = 1.0 / extra
             rk.interpolant(start, end, slopes, size, h, coefficients)
             rk.time_interpolant(rates, h, duration, lapse)
             first, second = np.empty(crossings, np.int64), np.empty(crossings, np.int64)
@@ -401,9 +350,6 @@ def solve(
             h *= min(_GROW, max(_SHRINK, _SAFETY * miss**-0.125))
         else:
             h *= _GROW
-        if evaluations > max_evaluations:
-            outcome = TOO_MANY_EVALUATIONS
-            break
 
         least = among
         if coalesces and least <= closeness:

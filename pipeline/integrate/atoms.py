@@ -38,6 +38,51 @@ def clear(x: Any, mass: Any, atoms: int, stride: int, dimension: int, away: floa
 
 
 @njit(nogil=True)
+def choose(
+    nearest: Any, chosen: float, atoms: int, stride: int, moving: Any, slot_of: Any, aside: Any, mark: Any
+) -> tuple[int, float]:
+    """Let the atoms move whose nearest gap is at most ``chosen``, the others rest.
+
+    Writes who moves, in which slot (-1: rests), and `gaps.survey`'s view of it; returns how many move and the
+    smallest gap of those at rest.
+    """
+    count, least = 0, 1e300
+    for i in range(stride):
+        moves = i < atoms and nearest[i] <= chosen
+        aside[i] = 0.0 if moves else 1e300
+        if i >= atoms:
+            mark[i] = 0.0
+        elif moves:
+            moving[count] = i
+            slot_of[i] = count
+            count += 1
+        else:
+            slot_of[i] = -1
+            least = min(least, nearest[i])
+    return count, least
+
+
+@njit(nogil=True)
+def pack(
+    x: Any,
+    mass: Any,
+    stride: int,
+    dimension: int,
+    moving: Any,
+    count: int,
+    packed_x: Any,
+    m: Any,
+    packed: int,
+) -> None:
+    """Gather the moving atoms, with the padding that pair sums expect."""
+    for a in range(count):
+        m[a] = mass[moving[a]]
+        for k in range(dimension):
+            packed_x[k * packed + a] = x[k * stride + moving[a]]
+    clear(packed_x, m, count, packed, dimension, pairs.padding(dimension))
+
+
+@njit(nogil=True)
 def coalesce(
     x: Any,
     mass: Any,

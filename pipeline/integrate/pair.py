@@ -102,7 +102,7 @@ def panel_length(left: float, steepness: float, share: float, phi: float, tolera
     length = min(left, 4.0 * _POLE / (rho - 1.0 / rho), 300.0 / max(steepness, 1e-300))
     if share > tolerance:
         length = min(length, (6e22 * tolerance / share) ** 0.0625 / max(steepness, 1e-300))
-    return length
+    return length  # type: ignore[no-any-return]
 
 
 def panel(

@@ -14,7 +14,7 @@ import numpy as np
 from numba import njit
 from scipy.integrate import DOP853
 
-from pipeline.sphere.lanes import highest, larger, load, splat, store, total
+from pipeline.sphere.lanes import fma, highest, larger, load, splat, store, total
 
 STAGES = 12
 LAST = STAGES  # the slope at the end of the step, which is the next step's first stage
@@ -41,8 +41,8 @@ def combine(x: Any, slopes: Any, size: int, stage: int, h: float, out: Any) -> N
         y = splat(0.0)
         for q in range(stage):
             if _A[stage, q] != 0.0:
-                y = y + load(slopes, q * size + r) * _A[stage, q]
-        store(out, r, load(x, r) + y * h)
+                y = fma(load(slopes, q * size + r), _A[stage, q], y)
+        store(out, r, fma(y, h, load(x, r)))
 
 
 @njit(nogil=True)
@@ -71,10 +71,10 @@ def error(
             e5, e3 = splat(0.0), splat(0.0)
             for q in range(STAGES):
                 slope = load(slopes, q * size + k * stride + i)
-                e5 = e5 + slope * _E5[q]
-                e3 = e3 + slope * _E3[q]
-            five = five + e5 * e5
-            three = three + e3 * e3
+                e5 = fma(slope, _E5[q], e5)
+                e3 = fma(slope, _E3[q], e3)
+            five = fma(e5, e5, five)
+            three = fma(e3, e3, three)
         worst = larger(worst, five * five / (five + three * 0.01))
         everything = everything + five
     if not np.isfinite(total(everything)):
@@ -102,7 +102,7 @@ def interpolant(start: Any, end: Any, slopes: Any, size: int, h: float, out: Any
             y = splat(0.0)
             for q in range(ALL_STAGES):
                 if _D[p, q] != 0.0:
-                    y = y + load(slopes, q * size + r) * _D[p, q]
+                    y = fma(load(slopes, q * size + r), _D[p, q], y)
             store(out, (3 + p) * size + r, y * h)
 
 

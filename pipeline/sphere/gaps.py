@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from pipeline.sphere.lanes import exp, load, lowest, replace, smaller, splat, total, where_not_above
+from pipeline.sphere.lanes import exp, fma, load, lowest, replace, smaller, splat, total, where_not_above
 
 _NEVER = 1e300
 
@@ -23,7 +23,7 @@ def _gaps(x: Any, i: int, j: int, stride: int, dimension: int) -> Any:
     squares = u * u
     for k in range(1, dimension):
         u = load(x, k * stride + j) - x[k * stride + i]
-        squares = squares + u * u
+        squares = fma(u, u, squares)
     return squares * 0.5
 
 
@@ -103,7 +103,7 @@ def interaction(x: Any, m: Any, atoms: int, stride: int, dimension: int, beta: f
     for i in range(atoms):
         row = splat(0.0)
         for j in range(0, stride, 8):
-            row = row + load(m, j) * exp(_gaps(x, i, j, stride, dimension) * -beta)
+            row = fma(load(m, j), exp(_gaps(x, i, j, stride, dimension) * -beta), row)
         result += m[i] * total(row)
     return result
 

@@ -4,7 +4,9 @@ LLVM vectorises a plain loop over pairs only in part: masked remainders, stores 
 exponential each defeat it. A value of type ``lanes`` is one LLVM ``<8 x double>``: one register where the
 processor has 512 bits, two where it has 256, four on ARM, with the same results per lane everywhere that
 fused multiply-add exists. Arithmetic is written with the ordinary operators; a float64 operand is spread
-over all lanes.
+over all lanes. The compiler may fuse or reorder nothing: where a product is fused into a sum the code says
+`fma`, so a result has the same bits wherever and whenever a kernel is compiled, inlined or loaded from a
+cache.
 
 Conventions: an array handed to `load` and `store` is one-dimensional and contiguous; the index counts
 float64s and the eight read or written must lie inside it (not checked).
@@ -27,7 +29,6 @@ intrinsic: Any = _intrinsic  # its annotations describe neither what it takes no
 _F64, _I32, _I64 = ir.DoubleType(), ir.IntType(32), ir.IntType(64)
 _VECTOR = ir.VectorType(_F64, WIDTH)
 _BITS = ir.VectorType(_I64, WIDTH)
-_FLAGS = ("contract", "nsz")  # fused multiply-add, but no reassociation: the order of every sum is as written
 
 
 class Lanes(types.Type):
@@ -175,6 +176,28 @@ def _power_of_two(typing: Any, shifted: Any) -> Any:
     return lanes(lanes), build
 
 
+def _fused(name: str, negative: bool, doc: str) -> Any:
+    def function(typing: Any, x: Any, y: Any, z: Any) -> Any:
+        def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            a, b, c = (
+                value if kind == lanes else _spread(builder, value, _VECTOR)
+                for value, kind in zip(args, signature.args, strict=True)
+            )
+            kind = ir.FunctionType(_VECTOR, [_VECTOR] * 3)
+            fused = _declare(builder.module, kind, "llvm.fma.v8f64")
+            return builder.call(fused, [builder.fneg(a) if negative else a, b, c])
+
+        operands = [kind if kind == lanes else types.float64 for kind in (x, y, z)]
+        return lanes(*operands), build
+
+    function.__name__, function.__doc__ = name, doc
+    return intrinsic(function)
+
+
+fma = _fused("fma", False, "x * y + z per lane, rounded once; each operand is lanes or a float64.")
+fnma = _fused("fnma", True, "z - x * y per lane, rounded once; each operand is lanes or a float64.")
+
+
 def _arithmetic(symbol: Any, instruction: str) -> None:
     @intrinsic
     def operation(typing: Any, x: Any, y: Any) -> Any:
@@ -185,7 +208,7 @@ def _arithmetic(symbol: Any, instruction: str) -> None:
                 else _spread(builder, context.cast(builder, value, kind, types.float64), _VECTOR)
                 for value, kind in zip(args, signature.args, strict=True)
             ]
-            return getattr(builder, instruction)(*operands, flags=_FLAGS)
+            return getattr(builder, instruction)(*operands)
 
         return lanes(x, y), build
 
@@ -222,14 +245,16 @@ def exp(x: Any) -> Any:
     (remainder 1.7e-16), in Estrin's order for short dependency chains.
     """
     x = smaller(larger(x, splat(-707.0)), splat(709.0))
-    shifted = x * 1.4426950408889634 + _SHIFT
+    shifted = fma(x, 1.4426950408889634, _SHIFT)
     k = shifted - _SHIFT
-    r = x - k * _LN2_HIGH
-    r = r - k * _LN2_LOW
+    r = fnma(k, _LN2_LOW, fnma(k, _LN2_HIGH, x))
     r2 = r * r
     r4 = r2 * r2
-    high = (r2 * (1 / 479001600) + (r * (1 / 39916800) + 1 / 3628800)) * r4 + (
-        (r * (1 / 362880) + 1 / 40320) * r2 + (r * (1 / 5040) + 1 / 720)
-    )
-    low = (r * (1 / 120) + 1 / 24) * r2 + (r * (1 / 6) + 0.5)
-    return ((high * r4 + low) * r2 + (r + 1.0)) * _power_of_two(shifted)
+    a = fma(r, 1 / 6, 0.5)
+    b = fma(r, 1 / 120, 1 / 24)
+    c = fma(r, 1 / 5040, 1 / 720)
+    d = fma(r, 1 / 362880, 1 / 40320)
+    e = fma(r, 1 / 39916800, 1 / 3628800)
+    high = fma(fma(r2, 1 / 479001600, e), r4, fma(d, r2, c))
+    low = fma(b, r2, a)
+    return fma(fma(high, r4, low), r2, r + 1.0) * _power_of_two(shifted)

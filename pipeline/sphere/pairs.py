@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from pipeline.sphere.lanes import exp, load, replace, splat, store, total
+from pipeline.sphere.lanes import exp, fma, fnma, load, replace, splat, store, total
 
 FAR = 1e3  # where padding lies when pairs are compared by differences: no token is near it
 
@@ -44,7 +44,7 @@ def pair_sums_2(
     for exactly antipodal tokens. Each exponential serves both tokens of a pair; rows go two at a time.
     ``force`` and ``weight`` are written, padding included (there it means nothing).
     """
-    zero = splat(0.0)
+    zero, half = splat(0.0), 0.5 * beta
     for j in range(0, stride, 8):
         store(force, j, zero)
         store(weight, j, zero)
@@ -55,23 +55,23 @@ def pair_sums_2(
         x0, x1, mass = load(x, block), load(x, stride + block), load(m, block)
         # the block on the diagonal: rows only, every partner but the token itself
         u0, u1 = x0 - p0, x1 - p1
-        e = replace(mass * exp(ref - (u0 * u0 + u1 * u1) * (0.5 * beta)), i - block, 0.0)
-        turn_p, weight_p = e * (u1 * p0 - u0 * p1), e
+        e = replace(mass * exp(fnma(fma(u0, u0, u1 * u1), half, ref)), i - block, 0.0)
+        turn_p, weight_p = e * fnma(u0, p1, u1 * p0), e
         v0, v1 = x0 - q0, x1 - q1
-        e = replace(mass * exp(ref - (v0 * v0 + v1 * v1) * (0.5 * beta)), i + 1 - block, 0.0)
-        turn_q, weight_q = e * (v1 * q0 - v0 * q1), e
+        e = replace(mass * exp(fnma(fma(v0, v0, v1 * v1), half, ref)), i + 1 - block, 0.0)
+        turn_q, weight_q = e * fnma(v0, q1, v1 * q0), e
         for j in range(block + 8, stride, 8):
             x0, x1, mass = load(x, j), load(x, stride + j), load(m, j)
             u0, u1 = x0 - p0, x1 - p1
             v0, v1 = x0 - q0, x1 - q1
-            e = exp(ref - (u0 * u0 + u1 * u1) * (0.5 * beta))
-            f = exp(ref - (v0 * v0 + v1 * v1) * (0.5 * beta))
-            s = (u1 * p0 - u0 * p1) * e
-            t = (v1 * q0 - v0 * q1) * f
-            turn_p, weight_p = turn_p + mass * s, weight_p + mass * e
-            turn_q, weight_q = turn_q + mass * t, weight_q + mass * f
-            store(force, j, load(force, j) - s * mp - t * mq)
-            store(weight, j, load(weight, j) + e * mp + f * mq)
+            e = exp(fnma(fma(u0, u0, u1 * u1), half, ref))
+            f = exp(fnma(fma(v0, v0, v1 * v1), half, ref))
+            s = fnma(u0, p1, u1 * p0) * e
+            t = fnma(v0, q1, v1 * q0) * f
+            turn_p, weight_p = fma(mass, s, turn_p), fma(mass, e, weight_p)
+            turn_q, weight_q = fma(mass, t, turn_q), fma(mass, f, weight_q)
+            store(force, j, fnma(t, mq, fnma(s, mp, load(force, j))))
+            store(weight, j, fma(f, mq, fma(e, mp, load(weight, j))))
         force[i] += total(turn_p)
         weight[i] += total(weight_p)
         force[i + 1] += total(turn_q)
@@ -99,23 +99,23 @@ def pair_sums_3(
         u0 = load(x, block) - p0
         u1 = load(x, stride + block) - p1
         u2 = load(x, 2 * stride + block) - p2
-        h = (u0 * u0 + u1 * u1 + u2 * u2) * 0.5
-        e = replace(load(m, block) * exp(ref - h * beta), i - block, 0.0)
+        h = fma(u0, u0, fma(u1, u1, u2 * u2)) * 0.5
+        e = replace(load(m, block) * exp(fnma(h, beta, ref)), i - block, 0.0)
         row_weight, row_gap = e, e * h
         row0, row1, row2 = e * u0, e * u1, e * u2
         for j in range(block + 8, stride, 8):
             x0, x1, x2, mass = load(x, j), load(x, stride + j), load(x, 2 * stride + j), load(m, j)
             u0, u1, u2 = x0 - p0, x1 - p1, x2 - p2
-            h = (u0 * u0 + u1 * u1 + u2 * u2) * 0.5
-            e = exp(ref - h * beta)
+            h = fma(u0, u0, fma(u1, u1, u2 * u2)) * 0.5
+            e = exp(fnma(h, beta, ref))
             g = mass * e
-            row_weight, row_gap = row_weight + g, row_gap + g * h
-            row0, row1, row2 = row0 + g * u0, row1 + g * u1, row2 + g * u2
+            row_weight, row_gap = row_weight + g, fma(g, h, row_gap)
+            row0, row1, row2 = fma(g, u0, row0), fma(g, u1, row1), fma(g, u2, row2)
             g = e * mp
             store(weight, j, load(weight, j) + g)
-            store(force, j, load(force, j) + g * (h * x0 - u0))
-            store(force, stride + j, load(force, stride + j) + g * (h * x1 - u1))
-            store(force, 2 * stride + j, load(force, 2 * stride + j) + g * (h * x2 - u2))
+            store(force, j, fma(g, fma(h, x0, zero - u0), load(force, j)))
+            store(force, stride + j, fma(g, fma(h, x1, zero - u1), load(force, stride + j)))
+            store(force, 2 * stride + j, fma(g, fma(h, x2, zero - u2), load(force, 2 * stride + j)))
         weight[i] += total(row_weight)
         gap = total(row_gap)
         force[i] += total(row0) + gap * x[i]
@@ -142,23 +142,23 @@ def pair_sums_d(
             for k in range(dimension):
                 at = k * stride
                 target = load(x, at + i)
-                c0 = c0 + target * x[at + j]
-                c1 = c1 + target * x[at + j + 1]
-                c2 = c2 + target * x[at + j + 2]
-                c3 = c3 + target * x[at + j + 3]
-                c4 = c4 + target * x[at + j + 4]
-                c5 = c5 + target * x[at + j + 5]
-                c6 = c6 + target * x[at + j + 6]
-                c7 = c7 + target * x[at + j + 7]
+                c0 = fma(target, x[at + j], c0)
+                c1 = fma(target, x[at + j + 1], c1)
+                c2 = fma(target, x[at + j + 2], c2)
+                c3 = fma(target, x[at + j + 3], c3)
+                c4 = fma(target, x[at + j + 4], c4)
+                c5 = fma(target, x[at + j + 5], c5)
+                c6 = fma(target, x[at + j + 6], c6)
+                c7 = fma(target, x[at + j + 7], c7)
             shift = ref - beta
-            e0 = exp(c0 * beta + shift) * m[j]
-            e1 = exp(c1 * beta + shift) * m[j + 1]
-            e2 = exp(c2 * beta + shift) * m[j + 2]
-            e3 = exp(c3 * beta + shift) * m[j + 3]
-            e4 = exp(c4 * beta + shift) * m[j + 4]
-            e5 = exp(c5 * beta + shift) * m[j + 5]
-            e6 = exp(c6 * beta + shift) * m[j + 6]
-            e7 = exp(c7 * beta + shift) * m[j + 7]
+            e0 = exp(fma(c0, beta, shift)) * m[j]
+            e1 = exp(fma(c1, beta, shift)) * m[j + 1]
+            e2 = exp(fma(c2, beta, shift)) * m[j + 2]
+            e3 = exp(fma(c3, beta, shift)) * m[j + 3]
+            e4 = exp(fma(c4, beta, shift)) * m[j + 4]
+            e5 = exp(fma(c5, beta, shift)) * m[j + 5]
+            e6 = exp(fma(c6, beta, shift)) * m[j + 6]
+            e7 = exp(fma(c7, beta, shift)) * m[j + 7]
             if i == j:
                 e0, e1, e2, e3 = (
                     replace(e0, 0, 0.0),
@@ -173,21 +173,19 @@ def pair_sums_d(
                     replace(e7, 7, 0.0),
                 )
             weights = weights + (((e0 + e1) + (e2 + e3)) + ((e4 + e5) + (e6 + e7)))
-            cosines = cosines + (
-                ((e0 * c0 + e1 * c1) + (e2 * c2 + e3 * c3)) + ((e4 * c4 + e5 * c5) + (e6 * c6 + e7 * c7))
-            )
+            even = fma(e0, c0, fma(e2, c2, fma(e4, c4, fma(e6, c6, cosines))))
+            cosines = even + fma(e1, c1, fma(e3, c3, fma(e5, c5, e7 * c7)))
             for k in range(dimension):
                 at = k * stride
-                f = load(force, at + i)
-                g = e0 * x[at + j] + e1 * x[at + j + 1]
-                f = f + e2 * x[at + j + 2] + e3 * x[at + j + 3]
-                g = g + e4 * x[at + j + 4] + e5 * x[at + j + 5]
-                f = f + e6 * x[at + j + 6] + e7 * x[at + j + 7]
+                f = fma(e0, x[at + j], fma(e2, x[at + j + 2], load(force, at + i)))
+                g = fma(e1, x[at + j + 1], e3 * x[at + j + 3])
+                f = fma(e4, x[at + j + 4], fma(e6, x[at + j + 6], f))
+                g = fma(e5, x[at + j + 5], fma(e7, x[at + j + 7], g))
                 store(force, at + i, f + g)
         store(weight, i, weights)
         for k in range(dimension):
             at = k * stride + i
-            store(force, at, load(force, at) - cosines * load(x, at))
+            store(force, at, fnma(cosines, load(x, at), load(force, at)))
 
 
 @njit(nogil=True, error_model="numpy")
@@ -246,5 +244,5 @@ def attention_sums(
         for k in range(dimension):
             row = splat(0.0)
             for j in range(0, stride, 8):
-                row = row + load(scores, j) * load(value, k * stride + j)
+                row = fma(load(scores, j), load(value, k * stride + j), row)
             force[k * stride + i] = total(row)
