@@ -103,6 +103,16 @@ def test_all_metadata_are_strict_json_and_consolidated(complete: Path) -> None:
     assert root["consolidated_metadata"]["metadata"].keys() == (schema.VARIABLES | schema.COORDINATES).keys()
 
 
+def test_metadata_are_consolidated_as_zarr_does_it(complete: Path) -> None:
+    ours = json.loads((complete / "zarr.json").read_text())
+    shutil.rmtree(complete / store.FOLDER)
+    with pytest.warns(UserWarning, match="not part in the Zarr format 3 specification"):
+        zarr.consolidate_metadata(str(complete), zarr_format=3)
+    theirs = json.loads((complete / "zarr.json").read_text())
+    assert ours["consolidated_metadata"] == theirs["consolidated_metadata"]
+    assert ours["attributes"] == theirs["attributes"]
+
+
 def test_times_beyond_float64_leave_the_coordinate_log_time(tmp_path: Path) -> None:
     whole = tiny_sweep(horizon=None, times=sweep.Times((-5.0, 0.0, 1930.0), True))
     with xr.open_zarr(make(tmp_path / "data.zarr", whole)) as ds:

@@ -14,7 +14,6 @@ import math
 import os
 import shutil
 import uuid
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -101,11 +100,22 @@ def _fill(draft: Path, layout: Layout, attrs: Mapping[str, Any]) -> None:
         array[...] = data
     for record in layout.variables:
         _array(group, record, layout.shape(record), layout.chunk(record), layout.shard(record))
-    with warnings.catch_warnings():
-        # Not in the specification yet, but without it a dataset opens as empty over HTTP.
-        warnings.filterwarnings("ignore", message="Consolidated metadata is currently not part")
-        zarr.consolidate_metadata(str(draft), zarr_format=3)
+    _consolidate(draft)
     (draft / FOLDER).mkdir()
+
+
+def _consolidate(draft: Path) -> None:
+    """Copy the metadata of all arrays into the group's, as zarr does (which warns: not standard yet).
+
+    Without the copies a dataset opens as empty over HTTP, where folders cannot be listed.
+    """
+    document = json.loads((draft / "zarr.json").read_text(encoding="utf-8"))
+    copies = {
+        file.parent.name: json.loads(file.read_text(encoding="utf-8"))
+        for file in sorted(draft.glob("*/zarr.json"))
+    }
+    document["consolidated_metadata"] = {"kind": "inline", "must_understand": False, "metadata": copies}
+    replace(draft / "zarr.json", json.dumps(document, indent=2, allow_nan=False).encode())
 
 
 def _array(

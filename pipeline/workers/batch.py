@@ -120,7 +120,8 @@ class Batch:
             client.register_plugin(settings.deaf(), name="deaf")
             cluster.scale(jobs=self.jobs)
             words = f"{self.jobs} {self.kind} job{'s' if self.jobs > 1 else ''} of {self.cores} cores"
-            yield Remote(client, threads=self.threads, description=words)
+            has_dashboard = self.dashboard is not None
+            yield Remote(client, threads=self.threads, description=words, has_dashboard=has_dashboard)
 
 
 def _walltime_seconds(text: str) -> int | None:

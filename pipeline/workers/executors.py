@@ -31,7 +31,8 @@ class Serial(Executor):
 class Remote(Executor):
     """Calls on the workers of a Dask scheduler."""
 
-    def __init__(self, client: Any, *, threads: int, description: str) -> None:
+    def __init__(self, client: Any, *, threads: int, description: str, has_dashboard: bool = True) -> None:
+        self._has_dashboard = has_dashboard and importlib.util.find_spec("bokeh") is not None
         self._client, self._executor = client, client.get_executor(pure=False)
         self.threads, self.description = threads, description
 
@@ -43,8 +44,7 @@ class Remote(Executor):
     @property
     def dashboard(self) -> str:
         """Address of the dashboard; empty where there is none: it takes bokeh."""
-        is_there = importlib.util.find_spec("bokeh") is not None
-        return str(self._client.dashboard_link) if is_there else ""
+        return str(self._client.dashboard_link) if self._has_dashboard else ""
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         """Send a call to a worker."""

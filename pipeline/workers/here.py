@@ -81,7 +81,8 @@ class Local:
                 client.wait_for_workers(1, timeout=START_SECONDS)
                 words = f"{count} worker process{'es' if count > 1 else ''}"
                 words += f" of {self.threads} threads" if self.threads > 1 else ""
-                yield Remote(client, threads=self.threads, description=words)
+                has_dashboard = self.dashboard is not None
+                yield Remote(client, threads=self.threads, description=words, has_dashboard=has_dashboard)
 
 
 @dataclass(frozen=True)

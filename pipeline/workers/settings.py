@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import logging
 import os
 import signal
@@ -53,12 +52,10 @@ def memory(value: str | None) -> None:
         raise ValueError(f"workers.memory: got {value!r}; allowed: at least 256MiB, as in '4GiB'")
 
 
-def dashboard(port: int | None) -> str | None:
-    """Where the dashboard listens: the port wanted, or any if it is taken; None without bokeh."""
+def dashboard(port: int | None) -> str:
+    """Where the scheduler's pages listen: at the port wanted, or any if it is taken or none is wanted."""
     if port is None:
-        return None
-    if importlib.util.find_spec("bokeh") is None:
-        return None
+        return ":0"
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
