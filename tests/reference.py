@@ -107,13 +107,19 @@ def tangent(x: np.ndarray, a: np.ndarray) -> np.ndarray:
 
 def textbook(beta: float, weights: np.ndarray, *, softmax: bool, **matrices: np.ndarray | None) -> Field:
     """The field as the papers print it: average, then projection."""
-    return lambda x: tangent(x, attention(x, beta, weights, softmax=softmax, **matrices))
+
+    def field(x: np.ndarray) -> np.ndarray:
+        x = normalise(x)  # a trial stage of the solver may lie far off the sphere
+        return tangent(x, attention(x, beta, weights, softmax=softmax, **matrices))
+
+    return field
 
 
 def without_self_term(beta: float, weights: np.ndarray, *, softmax: bool) -> Field:
     """The same for Q=K=V=I with relative accuracy: vᵢ = Σ_{j≠i} wᵢⱼ[(xⱼ-xᵢ) + hᵢⱼxᵢ], hᵢⱼ = |xᵢ-xⱼ|²/2."""
 
     def field(x: np.ndarray) -> np.ndarray:
+        x = normalise(x)
         difference = x[None, :, :] - x[:, None, :]
         h = 0.5 * np.sum(difference**2, axis=-1)
         w = weights * np.exp(-beta * h)

@@ -1,9 +1,13 @@
-"""Settings of the physics tests: property tests draw the same examples every time."""
+"""What the physics tests share."""
 
 from __future__ import annotations
 
-from hypothesis import HealthCheck, settings
+import pytest
 
-settings.register_profile(
-    "physics", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
-)
+from pipeline.integrate import Adaptive
+
+
+@pytest.fixture(scope="session")
+def tight() -> Adaptive:
+    """An integrator whose own error does not show: the tolerance that the exactness laws are stated for."""
+    return Adaptive(tolerance=1e-12)
