@@ -32,6 +32,9 @@ from pipeline.sphere import gaps, pairs
 # outcomes
 DONE, TOO_MANY_EVALUATIONS, STEP_UNDERFLOW, NOT_FINITE = 0, 1, 2, 3
 
+# ln of the clock's time, clusters, save times seen to, evaluations and steps before the first token moves
+FROM_THE_START = (-np.inf, 0, 0, 0, 0)
+
 _SAFETY, _SHRINK, _GROW = 0.9, 0.2, 8.0
 _PATIENCE = 60  # rejections in a row
 _SLACK = 4.0  # atoms are taken along this many e-folds before they count
@@ -51,6 +54,8 @@ pass_pair: Any = None  # `pipeline.integrate.pair`, bound to the same
 def solve(
     tokens: Any,
     weights: Any,
+    shares: Any,
+    member: Any,
     beta: float,
     normalised: float,
     decays: float,
@@ -65,12 +70,14 @@ def solve(
     log_times: Any,
     log_horizon: float,
     record: Any,
+    begin: Any,
 ) -> Any:
     """Follow one trajectory; returns (outcome, evaluations, steps).
 
-    tokens: (n, dimension) unit rows; weights: (n,). ``decays``, ``coalesces``, ``geodesic``,
-    ``clock_offset``: as the field declares them. ``coalescence``: a chord. ``log_times``: ascending
-    natural logarithms, at most ``log_horizon`` (inf: until one atom is left).
+    tokens: (n, dimension) unit rows; weights, shares: (n,), and member: what `atoms` calls mass, squares
+    and member. ``decays``, ``coalesces``, ``geodesic``, ``clock_offset``: as the field declares them.
+    ``coalescence``: a chord. ``log_times``: ascending natural logarithms, at most ``log_horizon`` (inf:
+    until one atom is left). ``begin``: `FROM_THE_START`, or the same five of the method that came this far.
     """
     n, dimension = tokens.shape
     stride = pairs.stride_of(n)
@@ -84,7 +91,7 @@ def solve(
     x = np.full(size, pairs.FAR)
     mass, squares, mark = np.zeros(stride), np.zeros(stride), np.zeros(stride)
     aside, nearest = np.zeros(stride), np.zeros(stride)
-    member, labels, queue = np.arange(n), np.zeros(n, np.int64), np.zeros(n, np.int64)
+    member, labels, queue = member.copy(), np.zeros(n, np.int64), np.zeros(n, np.int64)
     together = np.zeros((n, n), np.bool_)
     total_mass = 0.0
     bits = 12345
@@ -92,7 +99,7 @@ def solve(
         for k in range(dimension):
             x[k * stride + i] = tokens[i, k]
         mass[i] = weights[i]
-        squares[i] = weights[i] * weights[i]
+        squares[i] = shares[i]
         total_mass += weights[i]
         bits = (bits * 1103515245 + 12345) % 2147483648
         mark[i] = float(bits // 4096 + 1)
@@ -102,7 +109,8 @@ def solve(
         atoms = coalesce(x, mass, squares, member, labels, together, atoms, stride, dimension, closeness)
     gaps.adjacency(x, atoms, stride, dimension, delta, together)
     clusters = gaps.components(together, atoms, labels, queue)
-    on_clusters(record, -np.inf, 0, clusters, labels, member)
+    log_clock, clusters_before, index, evaluations, steps = begin
+    on_clusters(record, log_clock + offset, clusters_before, clusters, labels, member)
     shown = x.copy()  # positions at a save time
 
     # the atoms that move, packed
@@ -117,9 +125,7 @@ def solve(
     one, two = np.empty(dimension), np.empty(dimension)
     p = np.array([beta, normalised, 1.0 / total_mass])
 
-    evaluations, steps, refusals = 0, 0, 0
-    index = 0
-    log_clock = -np.inf
+    refusals = 0
     ref, signature, least, least_aside, least_then = 0.0, 0.0, 0.0, 0.0, 0.0
     h = 0.0
     stirred = True

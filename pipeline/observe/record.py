@@ -157,11 +157,14 @@ def _sweep_adaptive(
     evaluations: Any,
     steps: Any,
 ) -> None:
+    shares, member = weights * weights, np.arange(weights.size)
     for c in range(beta.size):
         record = (wanted, delta, series[c], last[c])
         outcome[c], evaluations[c], steps[c] = solve(
             tokens[c],
             weights,
+            shares,
+            member,
             beta[c],
             normalised,
             decays,
@@ -176,6 +179,7 @@ def _sweep_adaptive(
             log_times,
             log_horizon,
             record,
+            adaptive.FROM_THE_START,
         )
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pipeline.dynamics import Dynamics
 from pipeline.integrate import OUTCOMES, Adaptive, Layers
+from pipeline.integrate.adaptive import FROM_THE_START
 from pipeline.observe import record as recorders
 from pipeline.sphere import in_span
 
@@ -200,11 +202,13 @@ def simulate(
         tokens = reduced
     dimension = tokens.shape[1]
     field = dynamics.field(dimension)
-    solver = (
-        recorders.layer_solver(True)
-        if isinstance(integrator, Layers)
-        else recorders.adaptive_solver(field.velocity, field.reference, True)
-    )
+    atoms: tuple[NDArray[Any], ...] = (mass,)
+    begin: tuple[Any, ...] = ()
+    if isinstance(integrator, Layers):
+        solver = recorders.layer_solver(True)
+    else:
+        solver = recorders.adaptive_solver(field.velocity, field.reference, True)
+        atoms, begin = (mass, mass * mass, np.arange(n)), (FROM_THE_START,)
     room = 4 * n + 64
     while True:
         series, last = np.full((saves.size, len(recorders.TIME_RESOLVED)), np.nan), np.full(n, -np.inf)
@@ -223,13 +227,14 @@ def simulate(
         )
         outcome, evaluations, steps = solver(
             tokens,
-            mass,
+            *atoms,
             beta,
             *recorders.method_arguments(dynamics, field, dimension, integrator, tolerance),
             tolerance,
             saves,
             log_horizon,
             record,
+            *begin,
         )
         found = int(changes[0])
         if found <= room:
