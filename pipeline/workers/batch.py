@@ -68,8 +68,11 @@ class Batch:
             raise ValueError(
                 f"workers.walltime: got {self.walltime!r}; allowed: [days-]hours:minutes:seconds"
             )
-        object.__setattr__(self, "directives", tuple(self.directives))
-        object.__setattr__(self, "prologue", tuple(self.prologue))
+        for name in ("directives", "prologue"):
+            lines = getattr(self, name)
+            if isinstance(lines, str) or not all(isinstance(line, str) for line in lines):
+                raise ValueError(f"workers.{name}: got {lines!r}; allowed: a list of lines")
+            object.__setattr__(self, name, tuple(lines))
 
     @property
     def threads(self) -> int:
