@@ -6,12 +6,11 @@
 #     tests/slurm/stop.sh                  ends it
 #
 # Needs root and Debian's slurm-wlm and munge. Keys, state and logs lie in $SPHERESWEEP_SLURM (a folder of its own
-# under /tmp); nothing in /etc is read or written, and the ports are not Slurm's usual ones, so a cluster that this
-# machine belongs to is left alone.
+# under /tmp); nothing in /etc is read or written, and it takes two free ports that are not Slurm's usual ones, so a
+# cluster that this machine belongs to is left alone, and so is another one of these in another folder.
 set -euo pipefail
 
 home=${SPHERESWEEP_SLURM:-/tmp/spheresweep-slurm}
-port=${SPHERESWEEP_SLURM_PORT:-16817}
 node=$(hostname -s)
 export SLURM_CONF=$home/slurm.conf
 
@@ -29,6 +28,10 @@ if [ -e "$SLURM_CONF" ] && node_is_up; then
   echo "export SLURM_CONF=$SLURM_CONF"
   exit 0
 fi
+
+is_taken() { (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
+port=16817
+while is_taken "$port" || is_taken $((port + 1)); do port=$((port + 2)); done
 
 umask 022
 mkdir -p "$home"/{munge,state,spool,log}
