@@ -24,9 +24,12 @@ PATH=$PATH:/usr/sbin
 
 node_is_up() { sinfo --noheader --format=%T 2>/dev/null | grep -qE '^(idle|mixed|allocated|completing)'; }
 
-if [ -e "$SLURM_CONF" ] && node_is_up; then
-  echo "export SLURM_CONF=$SLURM_CONF"
-  exit 0
+if [ -e "$SLURM_CONF" ]; then
+  if node_is_up; then
+    echo "export SLURM_CONF=$SLURM_CONF"
+    exit 0
+  fi
+  "$(dirname "$0")/stop.sh" # what is left of one that died
 fi
 
 is_taken() { (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
@@ -40,13 +43,10 @@ chmod 711 "$home"
 
 # A key and a socket of our own: jobs are believed because they know the key.
 key=$home/munge/key
-if [ ! -s "$key" ]; then (umask 077 && head -c 128 /dev/urandom >"$key"); fi
+(umask 077 && head -c 128 /dev/urandom >"$key")
 chmod 755 "$home/munge"
-if ! { [ -e "$home/munge/pid" ] && kill -0 "$(cat "$home/munge/pid")" 2>/dev/null; }; then
-  rm -f "$home/munge/socket"*
-  munged --force --key-file="$key" --socket="$home/munge/socket" --pid-file="$home/munge/pid" \
-    --seed-file="$home/munge/seed" --log-file="$home/log/munged.log" >&2
-fi
+munged --force --key-file="$key" --socket="$home/munge/socket" --pid-file="$home/munge/pid" \
+  --seed-file="$home/munge/seed" --log-file="$home/log/munged.log" >&2
 
 cat >"$SLURM_CONF" <<CONF
 ClusterName=spheresweep
@@ -77,9 +77,8 @@ NodeName=$node NodeAddr=127.0.0.1 CPUs=$(nproc) RealMemory=$(free -m | awk '/^Me
 PartitionName=debug Nodes=$node Default=YES MaxTime=INFINITE State=UP
 CONF
 
-running() { [ -e "$1" ] && kill -0 "$(cat "$1")" 2>/dev/null; }
-running "$home/slurmctld.pid" || slurmctld -f "$SLURM_CONF" >&2
-running "$home/slurmd.pid" || slurmd -f "$SLURM_CONF" >&2
+slurmctld -f "$SLURM_CONF" >&2
+slurmd -f "$SLURM_CONF" >&2
 
 for _ in {1..120}; do
   if node_is_up; then
