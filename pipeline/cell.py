@@ -100,7 +100,9 @@ def compute_block(
 
     @functools.lru_cache(maxsize=per_call + threads)
     def tokens(seed: int) -> NDArray[np.float64]:
-        return sphere.initial_tokens(recipe.root_seed, block.n, block.d, seed)
+        drawn = sphere.initial_tokens(recipe.root_seed, block.n, block.d, seed)
+        # once for all betas
+        return sphere.in_span(drawn) if recipe.dynamics.span_invariant else drawn
 
     def fill(places: list[Place]) -> None:
         for place, values, reason in _computed(recipe, block, places, tokens):

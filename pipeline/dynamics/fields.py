@@ -2,8 +2,8 @@
 
 A field is a pair of compiled functions over flat positions (layout in `pipeline.sphere.pairs`).
 
-``reference(x, m, atoms, stride, dimension, p, matrices, scratch)`` returns a number ``ref`` that makes the
-strongest pair of order 1.
+``reference(x, m, atoms, stride, dimension, p, matrices, scratch, least)`` returns, given the smallest gap, a
+number ``ref`` that makes the strongest pair of order 1.
 
 ``velocity(x, m, atoms, stride, dimension, ref, p, matrices, v, weight, scratch)`` writes v = dx/ds and
 returns K = exp(ref) ds/dt, where s is the running clock: ds/dt = sum_{i != j} w_ij, the whole attention that
@@ -27,44 +27,38 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from pipeline.sphere import gaps, pairs
+from pipeline.sphere import pairs
+from pipeline.sphere.lanes import fma, load, splat, store, total, where_above
 
 _ROUNDING = 4 * float(np.finfo(np.float64).eps)
 
 
 @njit(nogil=True, error_model="numpy")
 def _settle(
-    m: Any,
-    atoms: int,
-    stride: int,
-    dimension: int,
-    ref: float,
-    normalised: float,
-    share: float,
-    v: Any,
-    weight: Any,
+    m: Any, stride: int, dimension: int, ref: float, normalised: float, share: float, v: Any, weight: Any
 ) -> float:
     """Turn pair sums (forces in ``v``, weights) into velocities on the running clock; return K."""
-    scale = np.exp(-ref)
-    for i in range(atoms):
-        square = 0.0
+    scale, zero, attention = np.exp(-ref), splat(0.0), splat(0.0)
+    for i in range(0, stride, 8):
+        mass, w = load(m, i), load(weight, i)
+        factor = 1.0 / fma(w, scale, mass) if normalised > 0.0 else splat(share)
+        factor = where_above(mass, zero, factor)  # none for the padding
+        attention = attention + where_above(mass, zero, w * factor)
+        square = zero
         for k in range(dimension):
-            square += v[k * stride + i] * v[k * stride + i]
-        factor = 1.0 / (m[i] + scale * weight[i]) if normalised > 0.0 else share
-        rests = square <= (_ROUNDING * weight[i]) ** 2
-        weight[i] *= factor
+            force = load(v, k * stride + i)
+            square = fma(force, force, square)
+        rounding = w * _ROUNDING
+        factor = where_above(square, rounding * rounding, factor)
+        store(weight, i, factor)
+    whole = total(attention)
+    inverse = 1.0 / whole
+    for i in range(0, stride, 8):
+        factor = load(weight, i) * inverse
         for k in range(dimension):
-            v[k * stride + i] *= 0.0 if rests else factor
-    attention = 0.0
-    for i in range(atoms):
-        attention += weight[i]
-    inverse = 1.0 / attention
-    for k in range(dimension):
-        for i in range(atoms):
-            v[k * stride + i] *= inverse
-        for i in range(atoms, stride):
-            v[k * stride + i] = 0.0
-    return attention
+            at = k * stride + i
+            store(v, at, where_above(factor, zero, load(v, at) * factor))
+    return whole  # type: ignore[no-any-return]
 
 
 def _identity_velocity(sums: Any, name: str) -> Any:
@@ -82,7 +76,7 @@ def _identity_velocity(sums: Any, name: str) -> Any:
         scratch: Any,
     ) -> float:
         sums(x, m, atoms, stride, dimension, p[0], ref, v, weight)
-        return _settle(m, atoms, stride, dimension, ref, p[1], p[2], v, weight)
+        return _settle(m, stride, dimension, ref, p[1], p[2], v, weight)
 
     # numba names symbols by qualified name: two fields loaded from caches must not share one
     velocity.__name__ = velocity.__qualname__ = name
@@ -96,13 +90,9 @@ hypersphere_velocity = _identity_velocity(pairs.pair_sums_d, "hypersphere_veloci
 
 @njit(nogil=True)
 def identity_reference(
-    x: Any, m: Any, atoms: int, stride: int, dimension: int, p: Any, matrices: Any, scratch: Any
+    x: Any, m: Any, atoms: int, stride: int, dimension: int, p: Any, matrices: Any, scratch: Any, least: float
 ) -> float:
     """Beta times the smallest gap: the strongest pair of the Q = K = V = identity fields."""
-    least = 2.0
-    for i in range(atoms):
-        for j in range(i):
-            least = min(least, gaps.gap(x, i, j, stride, dimension))
     return p[0] * least  # type: ignore[no-any-return]
 
 
@@ -207,7 +197,7 @@ def attention_velocity(
 
 @njit(nogil=True, error_model="numpy")
 def attention_reference(
-    x: Any, m: Any, atoms: int, stride: int, dimension: int, p: Any, matrices: Any, scratch: Any
+    x: Any, m: Any, atoms: int, stride: int, dimension: int, p: Any, matrices: Any, scratch: Any, least: float
 ) -> float:
     """Minus the logarithm of the strongest row's largest weight on another token, up to masses."""
     size = dimension * stride
@@ -250,7 +240,7 @@ def valued_velocity(
 
 @njit(nogil=True)
 def no_reference(
-    x: Any, m: Any, atoms: int, stride: int, dimension: int, p: Any, matrices: Any, scratch: Any
+    x: Any, m: Any, atoms: int, stride: int, dimension: int, p: Any, matrices: Any, scratch: Any, least: float
 ) -> float:
     """Zero: the clock is t."""
     return 0.0

@@ -26,7 +26,7 @@ import numpy as np
 
 from pipeline.integrate import events, pair
 from pipeline.integrate import runge_kutta as rk
-from pipeline.integrate.atoms import choose, clear, coalesce, normalise, pack
+from pipeline.integrate.atoms import choose, clear, coalesce, normalise, pack, unpack
 from pipeline.sphere import gaps, pairs
 
 # outcomes
@@ -122,7 +122,7 @@ def solve(
     rates, lapse = np.zeros(rk.ALL_STAGES), np.zeros(rk.DEGREE)
     coefficients = np.empty(rk.DEGREE * size)
     scratch = np.empty(3 * stride + 2 * size)
-    one, two = np.empty(dimension), np.empty(dimension)
+    one, terms, products = np.empty(dimension), np.empty(8 * dimension), np.empty(64)
     p = np.array([beta, normalised, 1.0 / total_mass])
 
     refusals = 0
@@ -157,7 +157,7 @@ def solve(
             _, _, signature = gaps.survey(x, atoms, stride, dimension, moving, count, aside, mark, delta)
 
             before = ref
-            ref = reference(start, m, count, packed, dimension, p, matrices, scratch)
+            ref = reference(start, m, count, packed, dimension, p, matrices, scratch, least)
             slope = slopes[:size]
             k0 = velocity(start, m, count, packed, dimension, ref, p, matrices, slope, weight, scratch)
             evaluations += 1
@@ -261,9 +261,7 @@ def solve(
             outcome = NOT_FINITE
             break
         rates[rk.LAST] = 1.0 / rate
-        for a in range(count):
-            for k in range(dimension):
-                x[k * stride + moving[a]] = end[k * packed + a]
+        unpack(end, packed, dimension, moving, count, x, stride)
         among, across, mark_after = gaps.survey(
             x, atoms, stride, dimension, moving, count, aside, mark, delta
         )
@@ -303,7 +301,7 @@ def solve(
                         together[j, i] = True
                         continue
                     for k in range(dimension):
-                        two[k] = x[k * stride + j]
+                        one[k] = x[k * stride + j]
                     first[pending], second[pending] = i, j
                     theta[pending] = events.crossing(
                         coefficients,
@@ -312,10 +310,10 @@ def solve(
                         dimension,
                         slot_of[i],
                         slot_of[j],
-                        two.copy(),
-                        delta,
                         one,
-                        two,
+                        delta,
+                        terms,
+                        products,
                     )
                     pending += 1
                 events.sort_by(theta, pending, first, second)
@@ -335,11 +333,10 @@ def solve(
                         on_clusters(record, log_moment + offset, clusters_before, clusters, labels, member)
                     event += 1
                 if s < saves:
+                    rk.evaluate_all(coefficients, start, size, at, trial)
+                    normalise(trial, count, packed, dimension)
                     shown[:] = x
-                    for a in range(count):
-                        events.position(coefficients, start, packed, dimension, a, at, one)
-                        for k in range(dimension):
-                            shown[k * stride + moving[a]] = one[k]
+                    unpack(trial, packed, dimension, moving, count, shown, stride)
                     on_save(
                         record, index, shown, mass, squares, member, atoms, stride, dimension, beta, clusters
                     )

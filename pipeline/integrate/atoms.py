@@ -14,12 +14,22 @@ import numpy as np
 from numba import njit
 
 from pipeline.sphere import gaps, pairs
+from pipeline.sphere.lanes import fma, load, root, splat, store
 
 
 @njit(nogil=True)
 def normalise(x: Any, atoms: int, stride: int, dimension: int) -> None:
     """Put positions back on the sphere."""
-    for i in range(atoms):
+    whole = atoms // 8 * 8
+    for i in range(0, whole, 8):
+        squares = splat(0.0)
+        for k in range(dimension):
+            c = load(x, k * stride + i)
+            squares = fma(c, c, squares)
+        inverses = 1.0 / root(squares)
+        for k in range(dimension):
+            store(x, k * stride + i, load(x, k * stride + i) * inverses)
+    for i in range(whole, atoms):
         square = 0.0
         for k in range(dimension):
             square += x[k * stride + i] * x[k * stride + i]
@@ -80,6 +90,14 @@ def pack(
         for k in range(dimension):
             packed_x[k * packed + a] = x[k * stride + moving[a]]
     clear(packed_x, m, count, packed, dimension, pairs.padding(dimension))
+
+
+@njit(nogil=True)
+def unpack(packed_x: Any, packed: int, dimension: int, moving: Any, count: int, x: Any, stride: int) -> None:
+    """Put the moving atoms back among all."""
+    for k in range(dimension):
+        for a in range(count):
+            x[k * stride + moving[a]] = packed_x[k * packed + a]
 
 
 @njit(nogil=True)

@@ -54,8 +54,9 @@ def bind(template: Any, **functions: Any) -> Any:
         template.__code__, {**template.__globals__, **functions}, template.__name__, template.__defaults__
     )
     copy.__module__ = template.__module__
-    copy.__name__ = "_".join([template.__name__, *(function.__name__ for function in functions.values())])
-    copy.__qualname__ = f"{copy.__name__}_{_digest()}"
+    names = " ".join(function.__name__ for function in functions.values())
+    copy.__name__ = f"{template.__name__}_{hashlib.sha256(names.encode()).hexdigest()[:12]}"
+    copy.__qualname__ = f"{copy.__name__}_{_digest()}"  # a file's name, so short
     if all(isinstance(function, Dispatcher) for function in functions.values()):
         return njit(nogil=True, cache=True, error_model="numpy")(copy)
     return copy

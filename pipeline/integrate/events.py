@@ -13,24 +13,8 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from pipeline.integrate.runge_kutta import evaluate
+from pipeline.integrate.runge_kutta import DEGREE, evaluate
 from pipeline.sphere import gaps
-
-
-@njit(nogil=True)
-def position(
-    coefficients: Any, start: Any, stride: int, dimension: int, slot: int, theta: float, out: Any
-) -> None:
-    """Write the unit position of the moving atom in ``slot`` at a fraction theta of the step."""
-    square = 0.0
-    size = stride * dimension
-    for k in range(dimension):
-        r = k * stride + slot
-        out[k] = start[r] + evaluate(coefficients, size, r, theta)
-        square += out[k] * out[k]
-    inverse = 1.0 / np.sqrt(square)
-    for k in range(dimension):
-        out[k] *= inverse
 
 
 @njit(nogil=True, error_model="numpy")
@@ -43,47 +27,41 @@ def crossing(
     other: int,
     rest: Any,
     delta: float,
-    p: Any,
-    q: Any,
+    terms: Any,
+    products: Any,
 ) -> float:
     """Fraction of the step at which the gap of a pair crosses delta.
 
-    The other atom moves too if ``other`` >= 0, else it rests at ``rest``. ``p`` and ``q`` are scratch of
-    length ``dimension``. The root of ln(gap / delta), nearly linear when close tokens contract, by the
-    Illinois method.
+    The other atom moves too if ``other`` >= 0, else it rests at ``rest``. On the interpolant the difference
+    of the positions is a combination of eight vectors, so the gap is a quadratic form of their inner
+    products. The root of ln(gap / delta), nearly linear when close tokens contract, by the Illinois method.
+    ``terms`` (8 * dimension) and ``products`` (64) are scratch.
     """
-    low, high = 0.0, 1.0
-    f_low, f_high = 0.0, 0.0
-    theta, side = 0.0, 0
-    for count in range(100):
-        if count == 0:
-            theta = 0.0
-        elif count == 1:
-            theta = 1.0
-        else:
-            theta = (low * f_high - high * f_low) / (f_high - f_low)
-            if not low < theta < high:
-                theta = 0.5 * (low + high)
-        position(coefficients, start, stride, dimension, slot, theta, p)
-        if other >= 0:
-            position(coefficients, start, stride, dimension, other, theta, q)
-        else:
-            q[:] = rest
-        square = 0.0
-        for k in range(dimension):
-            square += (p[k] - q[k]) ** 2
-        f = np.log(max(0.5 * square, 1e-300) / delta)
-        if count == 0:
-            f_low = f
-            continue
-        if count == 1:
-            f_high = f
-            if (f_low > 0.0) == (f_high > 0.0):
-                # the state at the start was a rounding error off: the crossing is here
-                return 0.0
-            continue
-        if f == 0.0 or high - low < 1e-15:
-            return theta
+    size = stride * dimension
+    for k in range(dimension):
+        r, q = k * stride + slot, k * stride + other
+        terms[k] = start[r] - (start[q] if other >= 0 else rest[k])
+        for p in range(DEGREE):
+            away = coefficients[p * size + q] if other >= 0 else 0.0
+            terms[(p + 1) * dimension + k] = coefficients[p * size + r] - away
+    for p in range(DEGREE + 1):
+        for q in range(p + 1):
+            product = 0.0
+            for k in range(dimension):
+                product += terms[p * dimension + k] * terms[q * dimension + k]
+            products[p * 8 + q] = product if p == q else 2.0 * product
+
+    f_low, f_high = _log_gap(products, 0.0, delta), _log_gap(products, 1.0, delta)
+    if (f_low > 0.0) == (f_high > 0.0):
+        return 0.0  # the state at the start was a rounding error off: the crossing is here
+    low, high, theta, side = 0.0, 1.0, 0.5, 0
+    for _ in range(100):
+        theta = (low * f_high - high * f_low) / (f_high - f_low)
+        if not low < theta < high:
+            theta = 0.5 * (low + high)
+        f = _log_gap(products, theta, delta)
+        if abs(f) < 1e-13 or high - low < 1e-15:
+            break
         if (f > 0.0) == (f_low > 0.0):
             low, f_low = theta, f
             if side == -1:
@@ -94,9 +72,19 @@ def crossing(
             if side == 1:
                 f_low *= 0.5
             side = 1
-        if abs(f) < 1e-13:
-            return theta
     return theta
+
+
+@njit(nogil=True)
+def _log_gap(products: Any, theta: float, delta: float) -> float:
+    """ln(gap / delta) of `crossing`'s pair, with the interpolant's basis 1, θ, θ(1-θ), θ²(1-θ), ..."""
+    square = products[0]
+    basis = np.ones(8)
+    for p in range(1, 8):
+        basis[p] = basis[p - 1] * (theta if p % 2 == 1 else 1.0 - theta)
+        for q in range(p + 1):
+            square += products[p * 8 + q] * basis[p] * basis[q]
+    return np.log(max(0.5 * square, 1e-300) / delta)  # type: ignore[no-any-return]
 
 
 @njit(nogil=True, error_model="numpy")

@@ -11,7 +11,18 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from pipeline.sphere.lanes import exp, fma, load, lowest, replace, smaller, splat, total, where_not_above
+from pipeline.sphere.lanes import (
+    each,
+    exp,
+    fma,
+    load,
+    lowest,
+    replace,
+    smaller,
+    splat,
+    total,
+    where_not_above,
+)
 
 _NEVER = 1e300
 
@@ -19,12 +30,17 @@ _NEVER = 1e300
 @njit(nogil=True)
 def _gaps(x: Any, i: int, j: int, stride: int, dimension: int) -> Any:
     """Gaps between atom i and the eight atoms from j on."""
-    u = load(x, j) - x[i]
-    squares = u * u
-    for k in range(1, dimension):
-        u = load(x, k * stride + j) - x[k * stride + i]
-        squares = fma(u, u, squares)
-    return squares * 0.5
+    even = load(x, j) - each(x, i)
+    odd = load(x, stride + j) - each(x, stride + i)
+    even, odd = even * even, odd * odd  # two sums, so that neither waits for the other
+    for k in range(2, dimension - 1, 2):
+        u = load(x, k * stride + j) - each(x, k * stride + i)
+        w = load(x, (k + 1) * stride + j) - each(x, (k + 1) * stride + i)
+        even, odd = fma(u, u, even), fma(w, w, odd)
+    if dimension % 2 == 1:
+        u = load(x, (dimension - 1) * stride + j) - each(x, (dimension - 1) * stride + i)
+        even = fma(u, u, even)
+    return (even + odd) * 0.5
 
 
 @njit(nogil=True)
@@ -72,13 +88,20 @@ def survey(
     among, across, signature = splat(_NEVER), splat(_NEVER), 0.0
     for q in range(count):
         i = moving[q]
-        marks = splat(0.0)
-        for j in range(0, stride, 8):
-            h = replace(_gaps(x, i, j, stride, dimension), i - j, _NEVER)
+        own = i // 8 * 8
+        h = replace(_gaps(x, i, own, stride, dimension), i - own, _NEVER)
+        apart = load(aside, own)
+        among, across = smaller(among, h + apart), smaller(across, h + (_NEVER - apart))
+        marks = where_not_above(h, delta, load(mark, own))
+        # if all move, a pair beyond the block on the diagonal is met once and stands for both orders
+        first, times = (own + 8, 2.0) if count == atoms else (0, 1.0)
+        for j in range(first, stride, 8):
+            if j == own:
+                continue
+            h = _gaps(x, i, j, stride, dimension)
             apart = load(aside, j)
-            among = smaller(among, h + apart)
-            across = smaller(across, h + (_NEVER - apart))
-            marks = marks + where_not_above(h, delta, load(mark, j))
+            among, across = smaller(among, h + apart), smaller(across, h + (_NEVER - apart))
+            marks = fma(where_not_above(h, delta, load(mark, j)), times, marks)
         signature += mark[i] * total(marks)
     return lowest(among), lowest(across), signature
 
@@ -88,10 +111,13 @@ def mass_together(x: Any, m: Any, atoms: int, stride: int, dimension: int, delta
     """Sum of m_i m_j over ordered pairs i != j of atoms with gap at most delta."""
     result = 0.0
     for i in range(atoms):
-        row = splat(0.0)
-        for j in range(0, stride, 8):
-            h = replace(_gaps(x, i, j, stride, dimension), i - j, _NEVER)
-            row = row + where_not_above(h, delta, load(m, j))
+        own = i // 8 * 8
+        h = replace(_gaps(x, i, own, stride, dimension), i - own, _NEVER)
+        row = where_not_above(h, delta, load(m, own))
+        for j in range(own + 8, stride, 8):
+            # beyond the block on the diagonal each pair is met once and stands for both orders
+            close = where_not_above(_gaps(x, i, j, stride, dimension), delta, load(m, j))
+            row = fma(close, 2.0, row)
         result += m[i] * total(row)
     return result
 
@@ -101,9 +127,10 @@ def interaction(x: Any, m: Any, atoms: int, stride: int, dimension: int, beta: f
     """Sum over all ordered pairs, i = j included, of m_i m_j exp(-beta h_ij)."""
     result = 0.0
     for i in range(atoms):
-        row = splat(0.0)
-        for j in range(0, stride, 8):
-            row = fma(load(m, j), exp(_gaps(x, i, j, stride, dimension) * -beta), row)
+        own = i // 8 * 8
+        row = load(m, own) * exp(_gaps(x, i, own, stride, dimension) * -beta)
+        for j in range(own + 8, stride, 8):
+            row = fma(load(m, j) * 2.0, exp(_gaps(x, i, j, stride, dimension) * -beta), row)
         result += m[i] * total(row)
     return result
 

@@ -75,6 +75,18 @@ def load(typing: Any, array: Any, index: Any) -> Any:
 
 
 @intrinsic
+def each(typing: Any, array: Any, index: Any) -> Any:
+    """All lanes equal to ``array[index]``; spares the test for a negative index."""
+
+    def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        array = context.make_array(signature.args[0])(context, builder, args[0])
+        index = context.cast(builder, args[1], signature.args[1], types.intp)
+        return _spread(builder, builder.load(builder.gep(array.data, [index])), _VECTOR)
+
+    return lanes(array, index), build
+
+
+@intrinsic
 def store(typing: Any, array: Any, index: Any, value: Any) -> Any:
     """Write ``value`` to ``array[index : index + 8]``."""
 
@@ -105,6 +117,17 @@ def total(typing: Any, x: Any) -> Any:
         return builder.call(reduce, [ir.Constant(_F64, 0.0), args[0]], fastmath=("reassoc",))
 
     return types.float64(lanes), build
+
+
+@intrinsic
+def root(typing: Any, x: Any) -> Any:
+    """Square root per lane."""
+
+    def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        kind = ir.FunctionType(_VECTOR, [_VECTOR])
+        return builder.call(_declare(builder.module, kind, "llvm.sqrt.v8f64"), [args[0]])
+
+    return lanes(lanes), build
 
 
 def _extremum(name: str, operation: str, doc: str) -> Any:
@@ -148,6 +171,17 @@ def where_not_above(typing: Any, x: Any, bound: Any, value: Any) -> Any:
         return builder.select(test, args[2], ir.Constant(_VECTOR, [0.0] * WIDTH))
 
     return lanes(lanes, types.float64, lanes), build
+
+
+@intrinsic
+def where_above(typing: Any, x: Any, y: Any, value: Any) -> Any:
+    """Per lane ``value`` where x > y, else 0; what ``value`` is elsewhere does not matter."""
+
+    def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        test = builder.fcmp_ordered(">", args[0], args[1])
+        return builder.select(test, args[2], ir.Constant(_VECTOR, [0.0] * WIDTH))
+
+    return lanes(lanes, lanes, lanes), build
 
 
 @intrinsic

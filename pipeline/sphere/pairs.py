@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from pipeline.sphere.lanes import exp, fma, fnma, load, replace, splat, store, total
+from pipeline.sphere.lanes import each, exp, fma, fnma, load, replace, splat, store, total
 
 FAR = 1e3  # where padding lies when pairs are compared by differences: no token is near it
 
@@ -50,8 +50,8 @@ def pair_sums_2(
         store(weight, j, zero)
     for i in range(0, atoms, 2):
         block = i // 8 * 8
-        p0, p1, mp = splat(x[i]), splat(x[stride + i]), splat(m[i])
-        q0, q1, mq = splat(x[i + 1]), splat(x[stride + i + 1]), splat(m[i + 1])
+        p0, p1, mp = each(x, i), each(x, stride + i), each(m, i)
+        q0, q1, mq = each(x, i + 1), each(x, stride + i + 1), each(m, i + 1)
         x0, x1, mass = load(x, block), load(x, stride + block), load(m, block)
         # the block on the diagonal: rows only, every partner but the token itself
         u0, u1 = x0 - p0, x1 - p1
@@ -95,7 +95,7 @@ def pair_sums_3(
         store(force, 2 * stride + j, zero)
     for i in range(atoms):
         block = i // 8 * 8
-        p0, p1, p2, mp = splat(x[i]), splat(x[stride + i]), splat(x[2 * stride + i]), splat(m[i])
+        p0, p1, p2, mp = each(x, i), each(x, stride + i), each(x, 2 * stride + i), each(m, i)
         u0 = load(x, block) - p0
         u1 = load(x, stride + block) - p1
         u2 = load(x, 2 * stride + block) - p2
@@ -142,23 +142,23 @@ def pair_sums_d(
             for k in range(dimension):
                 at = k * stride
                 target = load(x, at + i)
-                c0 = fma(target, x[at + j], c0)
-                c1 = fma(target, x[at + j + 1], c1)
-                c2 = fma(target, x[at + j + 2], c2)
-                c3 = fma(target, x[at + j + 3], c3)
-                c4 = fma(target, x[at + j + 4], c4)
-                c5 = fma(target, x[at + j + 5], c5)
-                c6 = fma(target, x[at + j + 6], c6)
-                c7 = fma(target, x[at + j + 7], c7)
+                c0 = fma(target, each(x, at + j), c0)
+                c1 = fma(target, each(x, at + j + 1), c1)
+                c2 = fma(target, each(x, at + j + 2), c2)
+                c3 = fma(target, each(x, at + j + 3), c3)
+                c4 = fma(target, each(x, at + j + 4), c4)
+                c5 = fma(target, each(x, at + j + 5), c5)
+                c6 = fma(target, each(x, at + j + 6), c6)
+                c7 = fma(target, each(x, at + j + 7), c7)
             shift = ref - beta
-            e0 = exp(fma(c0, beta, shift)) * m[j]
-            e1 = exp(fma(c1, beta, shift)) * m[j + 1]
-            e2 = exp(fma(c2, beta, shift)) * m[j + 2]
-            e3 = exp(fma(c3, beta, shift)) * m[j + 3]
-            e4 = exp(fma(c4, beta, shift)) * m[j + 4]
-            e5 = exp(fma(c5, beta, shift)) * m[j + 5]
-            e6 = exp(fma(c6, beta, shift)) * m[j + 6]
-            e7 = exp(fma(c7, beta, shift)) * m[j + 7]
+            e0 = exp(fma(c0, beta, shift)) * each(m, j)
+            e1 = exp(fma(c1, beta, shift)) * each(m, j + 1)
+            e2 = exp(fma(c2, beta, shift)) * each(m, j + 2)
+            e3 = exp(fma(c3, beta, shift)) * each(m, j + 3)
+            e4 = exp(fma(c4, beta, shift)) * each(m, j + 4)
+            e5 = exp(fma(c5, beta, shift)) * each(m, j + 5)
+            e6 = exp(fma(c6, beta, shift)) * each(m, j + 6)
+            e7 = exp(fma(c7, beta, shift)) * each(m, j + 7)
             if i == j:
                 e0, e1, e2, e3 = (
                     replace(e0, 0, 0.0),
@@ -177,10 +177,10 @@ def pair_sums_d(
             cosines = even + fma(e1, c1, fma(e3, c3, fma(e5, c5, e7 * c7)))
             for k in range(dimension):
                 at = k * stride
-                f = fma(e0, x[at + j], fma(e2, x[at + j + 2], load(force, at + i)))
-                g = fma(e1, x[at + j + 1], e3 * x[at + j + 3])
-                f = fma(e4, x[at + j + 4], fma(e6, x[at + j + 6], f))
-                g = fma(e5, x[at + j + 5], fma(e7, x[at + j + 7], g))
+                f = fma(e0, each(x, at + j), fma(e2, each(x, at + j + 2), load(force, at + i)))
+                g = fma(e1, each(x, at + j + 1), e3 * each(x, at + j + 3))
+                f = fma(e4, each(x, at + j + 4), fma(e6, each(x, at + j + 6), f))
+                g = fma(e5, each(x, at + j + 5), fma(e7, each(x, at + j + 7), g))
                 store(force, at + i, f + g)
         store(weight, i, weights)
         for k in range(dimension):
