@@ -387,8 +387,8 @@ def equiangular_closed_form(beta: float, n: int, delta: float, softmax: bool, di
 
 
 def equiangular_rho(times: np.ndarray, beta: float, n: int, rho0: float, softmax: bool) -> np.ndarray:
-    """ρ at the given times by Taylor series of 25 digits (mpmath's odefun)."""
-    with mp.workdps(25):
+    """ρ at the given times by Taylor series of 18 digits (mpmath's odefun)."""
+    with mp.workdps(18):
         solution = mp.odefun(
             lambda _, y: [equiangular_rate(y[0], mp.mpf(beta), n, softmax)], 0, [mp.mpf(rho0)]
         )
@@ -479,7 +479,7 @@ def circle_merge_log_times(
     *,
     softmax: bool,
     digits: int = 50,
-    tolerance: float = 1e-20,
+    tolerance: float = 1e-18,
 ) -> np.ndarray:
     """Natural logs of the times from which there are at most k = 1 … n clusters, n atoms on the circle.
 

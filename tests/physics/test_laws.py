@@ -85,10 +85,10 @@ def test_rotation_and_permutation_change_nothing(name: str, n: int, d: int, beta
 @pytest.mark.parametrize(
     ("name", "beta", "times"),
     [
-        ("sa", 1.0, (0.5, 2.0, 5.0, 10.0, 30.0)),
-        ("sa", 9.0, (0.5, 2.0, 5.0, 10.0, 30.0)),
-        ("usa", 1.0, (0.2, 1.0, 2.0, 3.0, 5.0)),
-        ("usa", 4.0, (0.3, 0.8, 1.0, 1.13, 1.2)),
+        ("sa", 1.0, (0.5, 2.0, 5.0, 7.0)),
+        ("sa", 9.0, (0.5, 2.0, 5.0, 30.0)),
+        ("usa", 1.0, (0.2, 1.0, 2.0, 3.0)),
+        ("usa", 4.0, (0.1, 0.3, 0.8, 1.0)),
     ],
 )
 def test_motion_in_the_span_is_the_motion(name: str, beta: float, times: tuple[float, ...], tight: Adaptive):
@@ -97,14 +97,14 @@ def test_motion_in_the_span_is_the_motion(name: str, beta: float, times: tuple[f
     x = reference.random_tokens(n, d, 0)
     run = simulate(x, beta, dynamics=name, times=times, horizon=times[-1], integrator=tight)
     whole = Dynamics(name, value=Matrix(kind="diagonal", diagonal=(1.0,) * d))
-    unreduced = simulate(x, beta, dynamics=whole, times=times[:3], horizon=times[2], integrator=tight)
+    unreduced = simulate(x, beta, dynamics=whole, times=times[:2], horizon=times[1], integrator=tight)
     field = reference.textbook(beta, reference.equal_weights(n), softmax=name == "sa")
     expected = reference.tokens_at(field, x, np.array(times), rtol=1e-12)
     weights = reference.equal_weights(n)
     assert np.abs(run.tokens - expected).max() < 1e-8
-    assert np.abs(unreduced.tokens - run.tokens[:3]).max() < 1e-8
+    assert np.abs(unreduced.tokens - run.tokens[:2]).max() < 1e-8
     for variable in ("energy", "order_parameter", "pair_sync_fraction", "cluster_count"):
-        assert np.abs(getattr(unreduced, variable) - getattr(run, variable)[:3]).max() < 1e-8
+        assert np.abs(getattr(unreduced, variable) - getattr(run, variable)[:2]).max() < 1e-8
     assert run.energy == pytest.approx([reference.energy(y, beta, weights) for y in expected], abs=1e-8)
 
 

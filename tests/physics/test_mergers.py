@@ -347,3 +347,24 @@ def test_many_cells_are_the_cells_one_by_one():
         )
         for key, values in many.items():
             assert reverse[key][::-1].tobytes() == values.tobytes(), key
+
+
+def test_default_tolerance_is_good_to_1e_6_in_log_time():
+    """Against a hundred times tighter tolerances, in at least 99 of 100 random cells, for every k.
+
+    What is left is mostly the first-order effect of a coalescence (chord 1e-6) just before a crossing."""
+    rng = np.random.default_rng(6)
+    worst = []
+    for k in range(100):
+        n, d = int(2 ** rng.uniform(1, 5.5)), int(rng.integers(2, 7))
+        beta, name = float(10 ** rng.uniform(-1, 3)), ("sa", "usa")[k % 2]
+        x = reference.random_tokens(n, d, k)
+        found = simulate(x, beta, dynamics=name).log_time_to_clusters
+        tight = Adaptive(tolerance=1e-10, coalescence=1e-8)
+        expected = simulate(x, beta, dynamics=name, integrator=tight).log_time_to_clusters
+        finite = np.isfinite(expected)
+        assert np.array_equal(found[~finite], expected[~finite])
+        error = np.abs(found[finite] - expected[finite]) / np.maximum(1, np.abs(expected[finite]))
+        worst.append(error.max(initial=0.0))
+    assert np.sum(np.array(worst) > 1e-6) <= 1
+    assert np.median(worst) < 1e-8

@@ -34,7 +34,7 @@ def test_equiangular_quadrature_gives_g2():
 
 
 @DYNAMICS
-@pytest.mark.parametrize("rho0", [0.0, -0.2, 0.5])
+@pytest.mark.parametrize("rho0", [0.0, -0.2])
 def test_equiangular_times_invert_the_ode(softmax: bool, rho0: float):
     targets = [0.6, 0.9, 0.99]
     times = [float(reference.equiangular_time(2.0, 5, 1 - rho, rho0, softmax)) for rho in targets]
@@ -44,7 +44,7 @@ def test_equiangular_times_invert_the_ode(softmax: bool, rho0: float):
 
 
 @DYNAMICS
-@pytest.mark.parametrize("rho0", [0.0, -0.2, 0.5])
+@pytest.mark.parametrize("rho0", [0.0, -0.2])
 def test_equiangular_frame_follows_its_ode_in_the_textbook_field(softmax: bool, rho0: float):
     x = reference.equiangular_frame(5, 7, rho0)
     times = np.array([0.3, 0.9])
