@@ -109,7 +109,7 @@ def drive(path: str, begun: Any) -> None:
             begun.send("block")
 
     try:
-        run.run(SLOW, path, executor=workers.Serial(), listeners=[listen])
+        run.run(SLOW, path, executor=workers.Serial(), listeners=[listen], task_seconds=1e-3)
     except KeyboardInterrupt:
         os._exit(130)
 

@@ -427,6 +427,32 @@ def test_a_full_disk_ends_the_run_in_one_line_and_loses_nothing(
     assert bits(path) == expected
 
 
+@pytest.mark.parametrize(("hiccups", "is_stopped"), [(1, False), (10**9, True)])
+def test_an_error_of_the_disk_is_retried_and_is_no_cells_fault(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    expected: dict[str, str],
+    hiccups: int,
+    is_stopped: bool,
+) -> None:
+    path, left = tmp_path / "data.zarr", [hiccups]
+    real = store.write_block
+
+    def write(path: Any, block: Any) -> Any:
+        if left[0] > 0:
+            left[0] -= 1
+            raise OSError(errno.EIO, "Input/output error")
+        return real(path, block)
+
+    monkeypatch.setattr(store, "write_block", write)
+    if is_stopped:
+        with pytest.raises(OSError, match="Input/output error; what is done is kept"):
+            run.run(MADE, path, executor=workers.Serial())
+        monkeypatch.undo()
+    assert run.run(MADE, path, executor=workers.Serial()).failed == 0
+    assert bits(path) == expected
+
+
 @pytest.mark.parametrize("name", ["a file/data.zarr", "a file"])
 def test_a_place_that_cannot_be_written_is_refused_in_one_line(tmp_path: Path, name: str) -> None:
     (tmp_path / "a file").write_text("x")

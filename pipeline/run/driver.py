@@ -10,7 +10,7 @@ from __future__ import annotations
 import errno
 from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -117,9 +117,7 @@ class Driver:
     def _settle(self, future: Future[Any], job: _Job) -> Iterator[dict[str, Any]]:
         try:
             result = future.result()
-        except (Exception, CancelledError) as error:
-            if isinstance(error, OSError) and error.errno in HOPELESS:
-                raise
+        except Exception as error:
             self._failed(job, error)
             return
         if job.inquest is None:
@@ -127,9 +125,12 @@ class Driver:
         else:
             self._closed(job.inquest)
 
-    def _failed(self, job: _Job, error: BaseException) -> None:
+    def _failed(self, job: _Job, error: Exception) -> None:
         lost = workers.is_lost(error)
         self.lost_workers += lost
+        # The disk's errors are no cell's fault: some are hopeless at once, the others when they persist.
+        if isinstance(error, OSError) and not lost and (error.errno in HOPELESS or job.tries >= self.retries):
+            raise error
         reason = "the worker was lost" if lost else f"{type(error).__name__}: {error}"
         where = _place(job.blocks)
         job.tries += 1

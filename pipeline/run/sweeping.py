@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from pipeline import provenance, store, workers
 from pipeline import sweep as sweeps
 from pipeline.run import dataset, events
-from pipeline.run.driver import HOPELESS, Driver, Executor, slots
+from pipeline.run.driver import Driver, Executor, slots
 
 SHARES = 8  # tasks for each worker, at least, so that they end together
 SHORTEST_SECONDS = 0.05  # of a task: below it the cost of scheduling shows
@@ -216,13 +216,13 @@ def _reason(error: BaseException) -> str:
 
 
 def _plain(error: BaseException, path: Path) -> BaseException:
-    """The error as the user should read it."""
-    if isinstance(error, OSError) and error.errno in HOPELESS:
-        text = f"{error.strerror}; what is done is kept, and the same command goes on from there"
-        return OSError(error.errno, text, str(path))
+    """The error as the user should read it: what is wrong, where, and that nothing is lost."""
     if workers.is_lost(error):
         text = f"workers are lost again and again ({error}); what is done is kept"
         return ChildProcessError(errno.ECHILD, text, str(path))
+    if isinstance(error, OSError) and error.errno:
+        text = f"{error.strerror}; what is done is kept, and the same command goes on from there"
+        return OSError(error.errno, text, str(path))
     return error
 
 

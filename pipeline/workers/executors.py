@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import sys
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
 from typing import Any
@@ -54,7 +55,11 @@ class Remote(Executor):
 
 def is_lost(error: BaseException) -> bool:
     """Whether a call failed because its worker died or went away, and not by itself."""
+    if isinstance(error, (BrokenExecutor, CancelledError)):
+        return True
+    if "distributed" not in sys.modules:  # then the error cannot be one of its own
+        return False
     import distributed
     from distributed.comm import CommClosedError
 
-    return isinstance(error, (distributed.KilledWorker, CommClosedError, BrokenExecutor, CancelledError))
+    return isinstance(error, (distributed.KilledWorker, CommClosedError))
