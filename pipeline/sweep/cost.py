@@ -22,8 +22,8 @@ from pipeline import integrate, schema
 if TYPE_CHECKING:
     from pipeline.sweep.grid import Sweep
 
-# Calibrated on trajectories with n = 16 ... 256, d = 2 ... 32, beta = 0.5 ... 256, integrator tolerance 1e-8, on
-# one core of a 2026 server with 512-bit vectors (AMD Zen 5).
+# Calibrated on trajectories with n = 16 ... 256, d = 2 ... 32, beta = 0.5 ... 256, integrator tolerance 1e-8,
+# on one core of a 2026 server with 512-bit vectors (AMD Zen 5).
 CELL_SECONDS = 3e-5  # calling the engine, labelling and storing one cell
 TOKEN_SECONDS = 1.5e-8  # one coordinate of one initial token
 EVALUATION_SECONDS = 2.5e-7  # one evaluation and its share of a step, whatever n
