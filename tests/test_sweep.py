@@ -335,7 +335,7 @@ def test_the_plan_counts_cells_bytes_and_what_is_there() -> None:
 
 def test_prices_rise_with_n_and_with_beta_and_stay_finite() -> None:
     made = tiny_sweep(
-        n=(2, 8, 64, 512, 10**6),
+        n=(2, 8, 64, 512, 2**15),
         d=(2, 3, 8, 1024),
         beta=(0.0, 1.0, 9.0, 1000.0),
         horizon=None,

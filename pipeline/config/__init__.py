@@ -167,6 +167,6 @@ def _integrator(
 
     if given.name == "layers":
         return integrate.Layers(given.step)
-    method = integrate.Adaptive(given.tolerance, given.coalescence, given.max_evaluations)
+    method = integrate.Adaptive(given.tolerance, given.coalescence, given.max_evaluations, given.sum)
     method.chord(tolerance)
     return method

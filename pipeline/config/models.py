@@ -65,6 +65,7 @@ class Adaptive(Strict):
         default=None, description="a chord > 0, or null for the rule"
     )
     max_evaluations: Annotated[int, Field(ge=1)] = Field(default=10_000_000, description=COUNT)
+    sum: Literal["auto", "direct", "spectral"] = Field(default="auto", description="auto, direct, spectral")
 
 
 class Layers(Strict):

@@ -10,15 +10,22 @@ import math
 from dataclasses import dataclass
 
 from pipeline.integrate.adaptive import DONE, NOT_FINITE, STEP_UNDERFLOW, TOO_MANY_EVALUATIONS
+from pipeline.integrate.crowd import FEW, INACCURATE, MANY
+from pipeline.sphere import spectral
 
-__all__ = ["DONE", "OUTCOMES", "Adaptive", "Layers"]
+__all__ = ["DONE", "MANY", "OUTCOMES", "Adaptive", "Layers"]
 
 OUTCOMES: dict[int, str] = {
     DONE: "done",
     TOO_MANY_EVALUATIONS: "max_evaluations exhausted before the horizon",
     STEP_UNDERFLOW: "step size underflow: sixty steps in a row were rejected",
     NOT_FINITE: "velocities or times are no longer finite",
+    INACCURATE: "spectral sums fell short of the tolerance with too many atoms left for sums over pairs",
 }
+
+SUMS = ("auto", "direct", "spectral")
+SPECTRAL_FROM = {2: 4096, 3: 4096}  # tokens from which spectral sums are cheaper, by dimension
+SPECTRAL_GROWTH = {2: 0.0, 3: 0.0}  # ... times (1 + beta / 20) to this power
 
 
 @dataclass(frozen=True)
@@ -34,6 +41,9 @@ class Adaptive:
         delta) / 100, delta being the cluster tolerance.
     max_evaluations : int
         A trajectory that needs more evaluations of the field fails.
+    sum : {"auto", "direct", "spectral"}
+        How the attention of many tokens is summed on the circle and on S²: over pairs, or in O(n) until few
+        atoms are left. "auto": by the rule of `spectral`.
 
     Raises
     ------
@@ -44,6 +54,7 @@ class Adaptive:
     tolerance: float = 1e-8
     coalescence: float | None = None
     max_evaluations: int = 10_000_000
+    sum: str = "auto"
 
     def __post_init__(self) -> None:
         if not 1e-14 <= self.tolerance <= 1e-3:
@@ -56,6 +67,39 @@ class Adaptive:
             raise ValueError(
                 f"integrator.max_evaluations: got {self.max_evaluations!r}; allowed: integers >= 1"
             )
+        if self.sum not in SUMS:
+            raise ValueError(f"integrator.sum: got {self.sum!r}; allowed: {', '.join(SUMS)}")
+
+    def spectral(self, n: int, d: int, beta: float, symmetric: bool) -> bool:
+        """Whether a cell begins with spectral sums: a rule in its parameters, the same on every machine.
+
+        Parameters
+        ----------
+        n, d, beta : int, int, float
+            The cell's, d after reduction to the span.
+        symmetric : bool
+            Whether Q = K = V = identity.
+
+        Raises
+        ------
+        ValueError
+            If spectral sums are asked for where there are none, or n is too large for any other.
+        """
+        possible = d in SPECTRAL_FROM and symmetric and n > FEW
+        if self.sum == "spectral" and not possible:
+            raise ValueError(
+                f"integrator.sum: got spectral with n = {n}, d = {d}; allowed: auto, direct (spectral needs "
+                f"n > {FEW}, d = 2 or 3, and Q = K = V = identity)"
+            )
+        chosen = self.sum == "spectral"
+        if self.sum == "auto" and possible:
+            # sums that would be a hundred times too coarse for uniform tokens are not begun
+            error = spectral.ERROR * spectral.epsilon_for(self.tolerance)
+            sound = 100 * error <= self.tolerance * spectral.mean_weight(beta, d)
+            chosen = n > MANY or (sound and n >= SPECTRAL_FROM[d] * (1 + beta / 20) ** SPECTRAL_GROWTH[d])
+        if n > MANY and not chosen:
+            raise ValueError(f"grid.n: got {n}; allowed: at most {MANY} where attention is summed over pairs")
+        return chosen
 
     def chord(self, delta: float) -> float:
         """The distance of coalescence for cluster tolerance ``delta``.

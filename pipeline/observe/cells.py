@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from pipeline.dynamics import Dynamics
 from pipeline.integrate import Adaptive, Layers
-from pipeline.observe import record
+from pipeline.observe import crowd, record
 from pipeline.sphere import in_span
 
 
@@ -60,7 +60,8 @@ def observe_cells(
     Raises
     ------
     ValueError
-        If the integrator's settings do not fit the tolerance, or a matrix does not exist in dimension d.
+        If the integrator's settings do not fit the tolerance, a matrix does not exist in dimension d, or n is
+        too large for the sums that there are.
     """
     wanted = np.array([name in set(variables) for name in record.TIME_RESOLVED])
     cells, n, d = tokens.shape
@@ -79,26 +80,42 @@ def observe_cells(
         np.zeros(cells, np.int64),
         np.zeros(cells, np.int64),
     )
-    sweep = (
-        record.layer_sweep()
-        if isinstance(integrator, Layers)
-        else record.adaptive_sweep(field.velocity, field.reference)
-    )
-    sweep(
-        np.ascontiguousarray(tokens, dtype=np.float64),
-        np.ones(n),
-        np.ascontiguousarray(beta, dtype=np.float64),
-        *record.method_arguments(dynamics, field, d, integrator, tolerance),
-        tolerance,
-        log_times,
-        log_horizon,
-        wanted,
-        series,
-        last,
-        outcome,
-        evaluations,
-        steps,
-    )
+    found: tuple[NDArray[Any], ...] = (series, last, outcome, evaluations, steps)
+    spectral = np.array([crowd.chosen(integrator, dynamics, n, d, float(b)) for b in beta], np.bool_)
+    for cell in np.flatnonzero(spectral):
+        outcome[cell], evaluations[cell], steps[cell] = crowd.follow(
+            tokens[cell],
+            np.ones(n),
+            float(beta[cell]),
+            dynamics=dynamics,
+            integrator=integrator,
+            log_times=log_times,
+            log_horizon=log_horizon,
+            tolerance=tolerance,
+            wanted=wanted,
+            series=series[cell],
+            last=last[cell],
+        )
+    if not spectral.all():
+        sweep = (
+            record.layer_sweep()
+            if isinstance(integrator, Layers)
+            else record.adaptive_sweep(field.velocity, field.reference)
+        )
+        parts = [array[~spectral] for array in found]
+        sweep(
+            np.ascontiguousarray(tokens[~spectral], dtype=np.float64),
+            np.ones(n),
+            np.ascontiguousarray(beta[~spectral], dtype=np.float64),
+            *record.method_arguments(dynamics, field, d, integrator, tolerance),
+            tolerance,
+            log_times,
+            log_horizon,
+            wanted,
+            *parts,
+        )
+        for array, part in zip(found, parts, strict=True):
+            array[~spectral] = part
     result: dict[str, NDArray[Any]] = {
         name: series[:, :, q] for q, name in enumerate(record.TIME_RESOLVED) if wanted[q]
     }

@@ -59,7 +59,7 @@ def _measure(
 
 
 @njit(nogil=True)
-def _note_clusters(last: Any, log_time: float, before: int, after: int) -> None:
+def note_clusters(last: Any, log_time: float, before: int, after: int) -> None:
     """Keep the last moment with more than k clusters: +inf while there are more, -inf if there never were."""
     for k in range(max(after, 1), min(before, last.size + 1)):
         last[k - 1] = log_time
@@ -90,7 +90,7 @@ def save_observables(
 @njit(nogil=True)
 def note_observables(record: Any, log_time: float, before: int, after: int, labels: Any, member: Any) -> None:
     """Recorder of sweeps: cluster times only."""
-    _note_clusters(record[3], log_time, before, after)
+    note_clusters(record[3], log_time, before, after)
 
 
 @njit(nogil=True)
@@ -121,7 +121,7 @@ def note_partitions(record: Any, log_time: float, before: int, after: int, label
     record[5] counts the changes, record[6] holds their ln times, record[7] the tokens' labels; what does not
     fit is counted.
     """
-    _note_clusters(record[3], log_time, before, after)
+    note_clusters(record[3], log_time, before, after)
     change = record[5][0]
     if change < record[6].size:
         record[6][change] = log_time

@@ -12,8 +12,11 @@ from numpy.typing import ArrayLike, NDArray
 from pipeline.dynamics import Dynamics
 from pipeline.integrate import OUTCOMES, Adaptive, Layers
 from pipeline.integrate.adaptive import FROM_THE_START
+from pipeline.observe import crowd
 from pipeline.observe import record as recorders
 from pipeline.sphere import in_span
+
+SPECTRAL_CLUSTERS = 64  # numbers of clusters whose times are kept after spectral sums
 
 
 @dataclass(frozen=True)
@@ -31,7 +34,8 @@ class Trajectory:
     pair_sync_fraction, energy, order_parameter : ndarray of float64, shape (T,)
     cluster_count : ndarray of int64, shape (T,)
     log_time_to_clusters : ndarray of float64, shape (n,)
-        Entry k - 1: natural logarithm of the last moment with more than k clusters.
+        Entry k - 1: natural logarithm of the last moment with more than k clusters. After spectral sums:
+        shape (64,).
     outcome : int
         0 if done, else a key of `OUTCOMES`; observables not reached are NaN (0 for the count).
     evaluations, steps : int
@@ -39,7 +43,7 @@ class Trajectory:
     change_log_times : ndarray of float64, shape (e,)
         When the number of clusters changed; the first entry is -inf, the start.
     partitions : ndarray of int64, shape (e, n)
-        Label of each token's cluster from then on.
+        Label of each token's cluster from then on. Both are empty after spectral sums, which keep no tree.
     """
 
     log_times: NDArray[np.float64]
@@ -86,6 +90,8 @@ class Trajectory:
         ndarray of float64, shape (n - 1, 4)
             A row per merger: the two clusters, the height, the number of tokens.
         """
+        if not self.change_log_times.size:
+            raise ValueError("linkage: got a trajectory by spectral sums; allowed: Adaptive(sum='direct')")
         n = self.weights.size
         # Backwards in time classes only split: a class holds the tokens together from then on.
         merges: list[tuple[float, list[NDArray[np.int64]]]] = []
@@ -209,9 +215,10 @@ def simulate(
     else:
         solver = recorders.adaptive_solver(field.velocity, field.reference, True)
         atoms, begin = (mass, mass * mass, np.arange(n)), (FROM_THE_START,)
-    room = 4 * n + 64
+    spectral = crowd.chosen(integrator, dynamics, n, dimension, beta)
+    kept, room = (SPECTRAL_CLUSTERS, 0) if spectral else (n, 4 * n + 64)
     while True:
-        series, last = np.full((saves.size, len(recorders.TIME_RESOLVED)), np.nan), np.full(n, -np.inf)
+        series, last = np.full((saves.size, len(recorders.TIME_RESOLVED)), np.nan), np.full(kept, -np.inf)
         states = np.full((saves.size, n, dimension), np.nan)
         changes, change_log_times = np.zeros(1, np.int64), np.empty(room)
         partitions = np.empty((room, n), np.int64)
@@ -225,6 +232,23 @@ def simulate(
             change_log_times,
             partitions,
         )
+        if spectral:
+            outcome, evaluations, steps = crowd.follow(
+                tokens,
+                mass,
+                beta,
+                dynamics=dynamics,
+                integrator=integrator,
+                log_times=saves,
+                log_horizon=log_horizon,
+                tolerance=tolerance,
+                wanted=record[0],
+                series=series,
+                last=last,
+                states=states,
+            )
+            found = 0
+            break
         outcome, evaluations, steps = solver(
             tokens,
             *atoms,

@@ -117,6 +117,9 @@ class Sweep:
             object.__setattr__(self, name, value)
         if isinstance(self.integrator, integrate.Adaptive):
             self.integrator.chord(self.tolerance)  # refuses tolerances that do not go together
+            symmetric = self.dynamics.symmetric
+            for n, d in itertools.product(self.n, self.d):  # ... and sums that do not exist
+                self.integrator.spectral(n, min(n, d) if symmetric else d, self.beta[0], symmetric)
 
     def _checked_horizon(self) -> float | None:
         if self.horizon is None:

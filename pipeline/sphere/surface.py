@@ -1,0 +1,230 @@
+"""Many tokens on S², as rows (3, n): neighbours by a grid of cubic cells, never by all pairs.
+
+Tokens are sorted into the cells that they occupy by a hash table. Cells are so small that tokens in one cell
+are neighbours; whether two cells hold a pair of neighbours is decided by bounding boxes, halved until they
+tell.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+_EMPTY = -1
+_SMALL = 12  # boxes of at most so many tokens are compared pair by pair
+
+
+@njit(nogil=True, cache=True)
+def _probe(table: Any, corner: Any, a: int, b: int, c: int) -> int:
+    """The slot of cell (a, b, c) in the table, or the empty slot where it belongs."""
+    mixed = a * 73856093 ^ b * 19349663 ^ c * 83492791
+    mixed ^= mixed >> 17
+    mixed *= 0x2545F4914F6CDD1D
+    mixed ^= mixed >> 29
+    slot = mixed & (table.size - 1)
+    while table[slot] != _EMPTY:
+        cell = table[slot]
+        if corner[0, cell] == a and corner[1, cell] == b and corner[2, cell] == c:
+            break
+        slot = (slot + 1) & (table.size - 1)
+    return slot  # type: ignore[no-any-return]
+
+
+@njit(nogil=True, cache=True)
+def _cells(x: Any, side: float, shift: float, table: Any, corner: Any, cell_of: Any) -> int:
+    """Number the occupied cells of the grid in order of their first token; return how many."""
+    found = 0
+    for i in range(x.shape[1]):
+        a = int(np.floor((x[0, i] + shift) / side))
+        b = int(np.floor((x[1, i] + shift) / side))
+        c = int(np.floor((x[2, i] + shift) / side))
+        slot = _probe(table, corner, a, b, c)
+        if table[slot] == _EMPTY:
+            table[slot] = found
+            corner[0, found], corner[1, found], corner[2, found] = a, b, c
+            found += 1
+        cell_of[i] = table[slot]
+    return found
+
+
+def _table(n: int) -> NDArray[np.int64]:
+    size = 16
+    while size < 2 * n:
+        size *= 2
+    return np.full(size, _EMPTY, np.int64)
+
+
+@njit(nogil=True, cache=True)
+def _merge(x: Any, mass: Any, squares: Any, atom: Any, cells: int) -> None:
+    """Put each cell's tokens together at their mean, atoms in the order of cells."""
+    lead = np.full(cells, -1)
+    for i in range(mass.size):
+        cell = atom[i]
+        if lead[cell] == -1:
+            # cells are numbered by their first token, so this place has been read
+            lead[cell] = cell
+            x[0, cell], x[1, cell], x[2, cell] = x[0, i], x[1, i], x[2, i]
+            mass[cell], squares[cell] = mass[i], squares[i]
+        else:
+            whole = mass[cell] + mass[i]
+            for k in range(3):
+                x[k, cell] += (mass[i] / whole) * (x[k, i] - x[k, cell])
+            mass[cell] = whole
+            squares[cell] += squares[i]
+    for cell in range(cells):
+        inverse = 1.0 / np.sqrt(x[0, cell] ** 2 + x[1, cell] ** 2 + x[2, cell] ** 2)
+        for k in range(3):
+            x[k, cell] *= inverse
+
+
+def coalesce(
+    x: NDArray[np.float64],
+    mass: NDArray[np.float64],
+    squares: NDArray[np.float64],
+    atom: NDArray[np.int64],
+    chord: float,
+    shift: float,
+) -> int:
+    """Make one atom of the tokens in a cell of diagonal ``chord``, at their mean; return how many are left.
+
+    ``atom[i]`` becomes where i went. ``shift`` moves the grid, so that its walls do not lie where they lay
+    before.
+    """
+    corner = np.empty((3, mass.size), np.int64)
+    left = _cells(x, chord / np.sqrt(3.0), 2.0 + shift * chord, _table(mass.size), corner, atom)
+    if left < mass.size:
+        _merge(x, mass, squares, atom, left)
+    return int(left)
+
+
+@njit(nogil=True, cache=True)
+def _box(y: Any, first: int, last: int, low: Any, high: Any) -> None:
+    for k in range(3):
+        low[k], high[k] = y[k, first], y[k, first]
+    for i in range(first + 1, last):
+        for k in range(3):
+            low[k], high[k] = min(low[k], y[k, i]), max(high[k], y[k, i])
+
+
+@njit(nogil=True, cache=True)
+def _halve(y: Any, first: int, last: int, axis: int, middle: float) -> int:
+    """Bring the tokens below ``middle`` to the front of their part; return where the others begin."""
+    i, j = first, last - 1
+    while i <= j:
+        if y[axis, i] <= middle:
+            i += 1
+        else:
+            for k in range(3):
+                y[k, i], y[k, j] = y[k, j], y[k, i]
+            j -= 1
+    return i
+
+
+@njit(nogil=True, cache=True)
+def _touch(y: Any, first: int, last: int, begin: int, end: int, square: float, stack: Any) -> bool:
+    """Whether a token of first ... last - 1 and one of begin ... end - 1 lie within sqrt(``square``)."""
+    low, high, bottom, top = np.empty(3), np.empty(3), np.empty(3), np.empty(3)
+    stack[0, 0], stack[0, 1], stack[0, 2], stack[0, 3] = first, last, begin, end
+    depth = 1
+    while depth > 0:
+        depth -= 1
+        first, last, begin, end = stack[depth, 0], stack[depth, 1], stack[depth, 2], stack[depth, 3]
+        _box(y, first, last, low, high)
+        _box(y, begin, end, bottom, top)
+        near, far, wide, axis, wide_other, axis_other = 0.0, 0.0, 0.0, 0, 0.0, 0
+        for k in range(3):
+            near += max(0.0, low[k] - top[k], bottom[k] - high[k]) ** 2
+            far += max(high[k] - bottom[k], top[k] - low[k]) ** 2
+            if high[k] - low[k] > wide:
+                wide, axis = high[k] - low[k], k
+            if top[k] - bottom[k] > wide_other:
+                wide_other, axis_other = top[k] - bottom[k], k
+        if near > square:
+            continue
+        if far <= square:
+            return True
+        if (last - first <= _SMALL and end - begin <= _SMALL) or depth + 2 > stack.shape[0]:
+            for i in range(first, last):
+                for j in range(begin, end):
+                    s = (y[0, i] - y[0, j]) ** 2 + (y[1, i] - y[1, j]) ** 2 + (y[2, i] - y[2, j]) ** 2
+                    if s <= square:
+                        return True
+            continue
+        if wide >= wide_other and last - first > 1:
+            cut = _halve(y, first, last, axis, 0.5 * (low[axis] + high[axis]))
+            stack[depth, 0], stack[depth, 1], stack[depth, 2], stack[depth, 3] = first, cut, begin, end
+            stack[depth + 1, 0], stack[depth + 1, 1] = cut, last
+            stack[depth + 1, 2], stack[depth + 1, 3] = begin, end
+        else:
+            cut = _halve(y, begin, end, axis_other, 0.5 * (bottom[axis_other] + top[axis_other]))
+            stack[depth, 0], stack[depth, 1], stack[depth, 2], stack[depth, 3] = first, last, begin, cut
+            stack[depth + 1, 0], stack[depth + 1, 1] = first, last
+            stack[depth + 1, 2], stack[depth + 1, 3] = cut, end
+        depth += 2
+    return False
+
+
+@njit(nogil=True, cache=True)
+def _root(parent: Any, i: int) -> int:
+    while parent[i] != i:
+        parent[i] = parent[parent[i]]
+        i = parent[i]
+    return i
+
+
+@njit(nogil=True, cache=True)
+def _join(x: Any, table: Any, corner: Any, cell_of: Any, cells: int, square: float) -> tuple[int, int]:
+    """Connect the cells that hold neighbours; return the number of clusters and the signature."""
+    start = np.zeros(cells + 1, np.int64)
+    for i in range(cell_of.size):
+        start[cell_of[i] + 1] += 1
+    for cell in range(cells):
+        start[cell + 1] += start[cell]
+    filled = start[:-1].copy()
+    y = np.empty_like(x)
+    for i in range(cell_of.size):
+        place = filled[cell_of[i]]
+        filled[cell_of[i]] += 1
+        for k in range(3):
+            y[k, place] = x[k, i]
+    parent = np.arange(cells)
+    stack = np.empty((256, 4), np.int64)
+    for cell in range(cells):
+        for a in range(-2, 3):
+            for b in range(-2, 3):
+                for c in range(-2, 3):
+                    if (a, b, c) <= (0, 0, 0):
+                        continue
+                    other = table[
+                        _probe(table, corner, corner[0, cell] + a, corner[1, cell] + b, corner[2, cell] + c)
+                    ]
+                    if other == _EMPTY:
+                        continue
+                    p, q = _root(parent, cell), _root(parent, other)
+                    if p != q and _touch(
+                        y, start[cell], start[cell + 1], start[other], start[other + 1], square, stack
+                    ):
+                        parent[max(p, q)] = min(p, q)
+    clusters, signature = 0, 0
+    for cell in range(cells):
+        if parent[cell] == cell:
+            clusters += 1
+        signature += _root(parent, cell) * (start[cell + 1] - start[cell])
+    return clusters, signature
+
+
+def count_clusters(x: NDArray[np.float64], delta: float) -> tuple[int, int]:
+    """How many clusters, and a signature of which tokens they hold.
+
+    The number is exact; two partitions may share a signature by accident.
+    """
+    chord = float(np.sqrt(2.0 * delta))
+    n = x.shape[1]
+    table, corner, cell_of = _table(n), np.empty((3, n), np.int64), np.empty(n, np.int64)
+    # a hair smaller, so that rounding never puts tokens apart into one cell
+    cells = _cells(x, chord / np.sqrt(3.0) * (1.0 - 1e-9), 2.0, table, corner, cell_of)
+    clusters, signature = _join(x, table, corner, cell_of, cells, 2.0 * delta)
+    return int(clusters), int(signature)
