@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
+
+from benchmarks.measure import Table, Timer, exponent, main, starts
 from pipeline import observe
 from pipeline.dynamics import Dynamics
 from pipeline.integrate import Adaptive
-
-from benchmarks.measure import Table, Timer, exponent, main, starts
 
 TO_CONSENSUS, TO_30 = float("inf"), float(np.log(30.0))
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from pipeline.integrate import Adaptive, Layers
 
 from benchmarks import peers
 from benchmarks.measure import Table, in_turns, main, one_core, starts
+from pipeline.integrate import Adaptive, Layers
 
 N, BETAS, HORIZON, SAVES = 32, (1.0, 3.0, 5.0, 7.0, 9.0), 30.0, 200
 REFERENCE = Adaptive(tolerance=1e-12)

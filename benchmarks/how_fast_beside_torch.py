@@ -8,14 +8,14 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from pipeline import observe
-from pipeline.dynamics import Dynamics
-from pipeline.integrate import Adaptive
-from pipeline.sphere import in_span
 
 from benchmarks import peers
 from benchmarks.how_near_the_limit import contenders as kernels
 from benchmarks.measure import Table, core_seconds, cores, in_turns, main, starts, wall_seconds
+from pipeline import observe
+from pipeline.dynamics import Dynamics
+from pipeline.integrate import Adaptive
+from pipeline.sphere import in_span
 
 N, BETA = 32, 9.0
 TARGETS = {2: 15.0, 32: 8.0, 1024: 80.0}

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 from numba import njit
-from pipeline.dynamics import fields
-from pipeline.sphere import pairs
 
 from benchmarks.measure import Table, in_turns, main, starts
+from pipeline.dynamics import fields
+from pipeline.sphere import pairs
 
 BETA = 4.0
 SUMS = {2: pairs.pair_sums_2, 3: pairs.pair_sums_3}

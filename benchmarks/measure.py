@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
 from pipeline import provenance
 from pipeline.sphere import initial_tokens
 

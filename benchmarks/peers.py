@@ -10,12 +10,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from pipeline import observe
-from pipeline.dynamics import Dynamics
-from pipeline.integrate import Adaptive, Layers
 from scipy.integrate import solve_ivp
 
 from benchmarks.measure import log_times
+from pipeline import observe
+from pipeline.dynamics import Dynamics
+from pipeline.integrate import Adaptive, Layers
 
 TOGETHER = 1e-3  # <x, y> >= 1 - TOGETHER
 STEP = 0.1  # of the published program

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+
+from benchmarks.measure import Table, Timer, main, starts
 from pipeline import observe
 from pipeline.dynamics import Dynamics
 from pipeline.integrate import Adaptive
-
-from benchmarks.measure import Table, Timer, main, starts
 
 N, D, MERGERS = 32, 2, 31
 BETAS = (4.0, 16.0, 64.0, 200.0, 1000.0)
