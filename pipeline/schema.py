@@ -27,6 +27,7 @@ PAIR_SYNC_FRACTION = "pair_sync_fraction"
 CLUSTER_COUNT = "cluster_count"
 ENERGY = "energy"
 ORDER_PARAMETER = "order_parameter"
+MERGER_SMALLER, MERGER_LARGER = "merger_smaller_share", "merger_larger_share"
 EVALUATIONS, STEPS = "evaluations", "steps"
 LOG_TIME = "log_time"  # auxiliary coordinate along `time`
 ERROR = "error"  # of a block in memory, not of the dataset: why a cell failed, empty where it did not
@@ -60,6 +61,11 @@ class Variable:
 
 
 _AT_TIME = "time: point"
+_JOINED = (
+    "Weight, as a share of all tokens, of a cluster that joined another at the time in log_time_to_clusters, "
+    "from which on at most k are left; 0 where there was no such merger, NaN: missing cell. From k = 1 up, "
+    "the two shares of each merger split a cluster of k, so they give the sizes of all clusters at any k."
+)
 _BESIDE = {"ancillary_variables": STATUS}
 
 # One record for each variable, in the order in which they are listed and written: `status` is written last.
@@ -95,6 +101,20 @@ VARIABLES: Mapping[str, Variable] = MappingProxyType(
                     "clusters = 1 is the time of synchronisation.",
                     **_BESIDE,
                 },
+            ),
+            *(
+                Variable(
+                    name,
+                    (*CELL_DIMS, CLUSTERS),
+                    "float32",
+                    {
+                        "long_name": f"share of the {which} cluster in the merger to k clusters",
+                        "units": "1",
+                        "description": f"{_JOINED} This is the {which} one.",
+                        **_BESIDE,
+                    },
+                )
+                for name, which in ((MERGER_SMALLER, "smaller"), (MERGER_LARGER, "larger"))
             ),
             Variable(
                 PAIR_SYNC_FRACTION,
@@ -178,6 +198,8 @@ VARIABLES: Mapping[str, Variable] = MappingProxyType(
 )
 
 TIME_RESOLVED = tuple(v.name for v in VARIABLES.values() if TIME in v.dims)
+MERGERS = (MERGER_SMALLER, MERGER_LARGER)
+OPTIONAL = (*TIME_RESOLVED, *MERGERS)  # kept if asked for
 
 COORDINATES: Mapping[str, Variable] = MappingProxyType(
     {
@@ -288,9 +310,9 @@ GROUP_ATTRS: Mapping[str, str] = MappingProxyType(
 )
 
 
-def variables_kept(time_resolved: tuple[str, ...]) -> tuple[Variable, ...]:
-    """The variables of a dataset that keeps these time-resolved ones (the others always are), in order."""
-    unknown = set(time_resolved) - set(TIME_RESOLVED)
+def variables_kept(optional: tuple[str, ...]) -> tuple[Variable, ...]:
+    """The variables of a dataset that keeps these `OPTIONAL` ones (the others always are), in order."""
+    unknown = set(optional) - set(OPTIONAL)
     if unknown:
-        raise ValueError(f"variables: got {sorted(unknown)}; allowed: {list(TIME_RESOLVED)}")
-    return tuple(v for v in VARIABLES.values() if TIME not in v.dims or v.name in time_resolved)
+        raise ValueError(f"variables: got {sorted(unknown)}; allowed: {list(OPTIONAL)}")
+    return tuple(v for v in VARIABLES.values() if v.name not in OPTIONAL or v.name in optional)

@@ -30,6 +30,8 @@ def test_the_names_and_types_are_those_of_version_1() -> None:
     assert found == {
         "status": ((), "int8"),
         "log_time_to_clusters": (("clusters",), "float64"),
+        "merger_smaller_share": (("clusters",), "float32"),
+        "merger_larger_share": (("clusters",), "float32"),
         "pair_sync_fraction": (("time",), "float32"),
         "cluster_count": (("time",), "int32"),
         "energy": (("time",), "float32"),
@@ -47,6 +49,7 @@ def test_missing_cells_are_nan_in_floats_and_0_in_integers() -> None:
 
 def test_time_resolved_variables_say_how_they_sample_time_and_are_those_that_the_engine_computes() -> None:
     assert schema.TIME_RESOLVED == observe.TIME_RESOLVED
+    assert schema.MERGERS == observe.MERGERS
     for name in schema.TIME_RESOLVED:
         assert schema.VARIABLES[name].attrs["cell_methods"] == "time: point"
 

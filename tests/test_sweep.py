@@ -323,9 +323,8 @@ def test_the_plan_counts_cells_bytes_and_what_is_there() -> None:
     assert (plan.cells, plan.cells_pending) == (84, 78)
     assert (plan.blocks, plan.blocks_pending) == (24, 23)
     assert plan.block == (2, 3)
-    per_cell = (
-        1 + 5 * 8 + 4 * 4 * 4 + 2 * 8
-    )  # status, 5 log times, 4 variables at 4 times, evaluations and steps
+    # status, 5 log times and 2 shares, 4 variables at 4 times, evaluations and steps
+    per_cell = 1 + 5 * (8 + 2 * 4) + 4 * 4 * 4 + 2 * 8
     assert plan.bytes == 84 * per_cell
     assert 0 < plan.seconds < sweep.plan(made).seconds
     assert plan.worker_bytes > 2**28
@@ -340,6 +339,7 @@ def test_prices_rise_with_n_and_with_beta_and_stay_finite() -> None:
         beta=(0.0, 1.0, 9.0, 1000.0),
         horizon=None,
         times=sweep.Times((0.0,)),
+        variables=schema.TIME_RESOLVED,
     )
     for name in dynamics.DYNAMICS:
         prices = sweep.cell_seconds(dataclasses.replace(made, dynamics=dynamics.Dynamics(name)))

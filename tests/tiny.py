@@ -24,6 +24,7 @@ def tiny_sweep(**changes: Any) -> sweep.Sweep:
         "integrator": integrate.Adaptive(),
         "horizon": 8.0,
         "times": sweep.Times((0.0, 1.0, 2.0, 8.0)),
+        "variables": schema.OPTIONAL,
         "block": (2, 3),
     }
     return sweep.Sweep(**{**given, **changes})

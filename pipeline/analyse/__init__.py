@@ -21,9 +21,11 @@ from pipeline.analyse.seeds import (
     survival,
     unsynchronised,
 )
+from pipeline.analyse.sizes import cluster_sizes, size_distribution
 from pipeline.analyse.whole import summary
 
 __all__ = [
+    "cluster_sizes",
     "counts",
     "effective_clusters",
     "merge_slopes",
@@ -32,6 +34,7 @@ __all__ = [
     "plateau_statistics",
     "plateaus",
     "quantiles",
+    "size_distribution",
     "summary",
     "survival",
     "unsynchronised",

@@ -106,7 +106,7 @@ class Configuration(Strict):
     )
     times: Any = Field(description="an axis of save times")
     tolerance: Annotated[float, Field(ge=1e-9, le=2)] = Field(description="numbers in [1e-9, 2]")
-    variables: list[str] = Field(description=f"a list of {', '.join(schema.TIME_RESOLVED)}")
+    variables: list[str] = Field(description=f"a list of {', '.join(schema.OPTIONAL)}")
     clusters_kept: Annotated[int, Field(ge=1)] = Field(description=COUNT)
     block: Annotated[list[Annotated[int, Field(ge=1)]], Field(min_length=2, max_length=2)] | None = Field(
         description="[betas, seeds] of a block, or null for the cost model's choice"

@@ -43,7 +43,8 @@ _SHED = 6.0  # after so many e-folds of the strongest pair, look again who may r
 
 # Bound by `compiled.bind`: a field, and a recorder that is called at save times with
 # (record, index, x, mass, squares, member, atoms, stride, dimension, beta, clusters)
-# and when the number of clusters changes with (record, log_time, before, after, labels, member).
+# and when the number of clusters changes with (record, log_time, before, after, labels, member,
+# less, more), the last two being the weights of the clusters that joined, 0 when one parted.
 velocity: Any = None
 reference: Any = None
 on_save: Any = None
@@ -110,7 +111,7 @@ def solve(
     gaps.adjacency(x, atoms, stride, dimension, delta, together)
     clusters = gaps.components(together, atoms, labels, queue)
     log_clock, clusters_before, index, evaluations, steps = begin
-    on_clusters(record, log_clock + offset, clusters_before, clusters, labels, member)
+    on_clusters(record, log_clock + offset, clusters_before, clusters, labels, member, 0.0, 0.0)
     shown = x.copy()  # positions at a save time
 
     # the atoms that move, packed
@@ -324,13 +325,16 @@ def solve(
                 while event < pending and theta[event] <= at:
                     i, j = first[event], second[event]
                     clusters_before = clusters
+                    less, more = events.weights_joining(together, labels, mass, atoms, i, j)
                     clusters = events.flip(together, atoms, labels, queue, i, j, clusters)
                     if clusters != clusters_before:
                         moment = rk.evaluate(lapse, 1, 0, theta[event])
                         log_moment = log_clock
                         if moment > 0.0:
                             log_moment = np.logaddexp(log_clock, ref + np.log(moment))
-                        on_clusters(record, log_moment + offset, clusters_before, clusters, labels, member)
+                        on_clusters(
+                            record, log_moment + offset, clusters_before, clusters, labels, member, less, more
+                        )
                     event += 1
                 if s < saves:
                     rk.evaluate_all(coefficients, start, size, at, trial)

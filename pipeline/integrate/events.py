@@ -191,6 +191,20 @@ def sort_by(key: Any, count: int, first: Any, second: Any) -> None:
 
 
 @njit(nogil=True)
+def weights_joining(together: Any, labels: Any, mass: Any, atoms: int, i: int, j: int) -> tuple[float, float]:
+    """Weights of the two clusters that the pair (i, j) would join, the smaller first; 0, 0 if none."""
+    if together[i, j] or labels[i] == labels[j]:
+        return 0.0, 0.0
+    one, two = 0.0, 0.0
+    for q in range(atoms):
+        if labels[q] == labels[i]:
+            one += mass[q]
+        elif labels[q] == labels[j]:
+            two += mass[q]
+    return min(one, two), max(one, two)
+
+
+@njit(nogil=True)
 def flip(together: Any, atoms: int, labels: Any, queue: Any, i: int, j: int, clusters: int) -> int:
     """Change the state of the pair (i, j); keep ``labels`` up to date and return the number of clusters."""
     if not together[i, j]:

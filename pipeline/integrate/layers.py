@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from pipeline.integrate import events
 from pipeline.integrate.adaptive import DONE, NOT_FINITE
 from pipeline.integrate.atoms import clear, normalise
 from pipeline.sphere import gaps, pairs
@@ -54,7 +55,7 @@ def solve_layers(
         squares[i] = weights[i] * weights[i]
     gaps.adjacency(x, n, stride, dimension, delta, together)
     clusters = gaps.components(together, n, labels, queue)
-    on_clusters(record, -np.inf, 0, clusters, labels, member)
+    on_clusters(record, -np.inf, 0, clusters, labels, member, 0.0, 0.0)
     shift, weight, scratch = np.zeros(size), np.zeros(stride), np.empty(3 * stride + 2 * size)
     p = np.array([beta, normalised, 1.0 / mass.sum()])
     layers = int(np.floor(np.exp(log_horizon) / step * (1.0 + _ROUNDING)))
@@ -70,12 +71,16 @@ def solve_layers(
             if not np.isfinite(x[:size].sum()):
                 return NOT_FINITE, layer, layer
             gaps.adjacency(x, n, stride, dimension, delta, now_together)
-            if not np.array_equal(now_together, together):
-                together[:] = now_together
-                before = clusters
-                clusters = gaps.components(together, n, labels, queue)
-                if clusters != before:
-                    on_clusters(record, np.log(layer * step), before, clusters, labels, member)
+            for parting in (True, False):  # what parts in a layer parts before others join
+                for i in range(n):
+                    for j in range(i):
+                        if together[i, j] == parting and now_together[i, j] != parting:
+                            before = clusters
+                            less, more = events.weights_joining(together, labels, mass, n, i, j)
+                            clusters = events.flip(together, n, labels, queue, i, j, clusters)
+                            if clusters != before:
+                                now = np.log(layer * step)
+                                on_clusters(record, now, before, clusters, labels, member, less, more)
         until = np.inf if layer == layers else np.log((layer + 1) * step * (1.0 - _ROUNDING))
         while index < log_times.size and log_times[index] < until:
             on_save(record, index, x, mass, squares, member, n, stride, dimension, beta, clusters)

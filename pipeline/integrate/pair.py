@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from pipeline.integrate import events
 from pipeline.sphere import pairs
 
 # bound by `compiled.bind`, as in `pipeline.integrate.adaptive`
@@ -238,15 +239,10 @@ def pass_pair(
         log_clock = log_after
         if ends and y == meets:
             before = clusters
-            together[i, j] = True
-            together[j, i] = True
-            old, new = labels[j], labels[i]
-            if old != new:
-                for q in range(atoms):
-                    if labels[q] == old:
-                        labels[q] = new
-                clusters -= 1
-                on_clusters(record, log_clock + offset, before, clusters, labels, member)
+            less, more = events.weights_joining(together, labels, mass, atoms, i, j)
+            clusters = events.flip(together, atoms, labels, queue, i, j, clusters)
+            if clusters != before:
+                on_clusters(record, log_clock + offset, before, clusters, labels, member, less, more)
             meets = -np.inf
     near, far = turn, angle(last) + turn
     for k in range(dimension):

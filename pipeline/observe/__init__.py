@@ -2,7 +2,7 @@
 
 from pipeline.integrate import DONE, OUTCOMES
 from pipeline.observe.cells import observe_cells
-from pipeline.observe.record import TIME_RESOLVED
+from pipeline.observe.record import MERGERS, TIME_RESOLVED
 from pipeline.observe.trajectory import Trajectory, simulate
 
-__all__ = ["DONE", "OUTCOMES", "TIME_RESOLVED", "Trajectory", "observe_cells", "simulate"]
+__all__ = ["DONE", "MERGERS", "OUTCOMES", "TIME_RESOLVED", "Trajectory", "observe_cells", "simulate"]

@@ -46,16 +46,16 @@ def observe_cells(
     tolerance : float
         Cluster tolerance delta.
     variables : iterable of str
-        Which of `TIME_RESOLVED` to compute.
+        Which of `TIME_RESOLVED` and `MERGERS` to compute.
     clusters_kept : int
         Length of the last axis of ``log_time_to_clusters``.
 
     Returns
     -------
     dict of ndarray
-        ``log_time_to_clusters`` (c, clusters_kept), each variable (c, T) in float64, ``evaluations``,
-        ``steps`` and ``outcome`` (c,). Where the outcome is not `DONE` (see `OUTCOMES`) the rest means
-        nothing.
+        ``log_time_to_clusters`` (c, clusters_kept), each time-resolved variable (c, T) in float64,
+        ``evaluations``, ``steps`` and ``outcome`` (c,). Where the outcome is not `DONE` (see `OUTCOMES`) the
+        rest means nothing.
 
     Raises
     ------
@@ -74,7 +74,7 @@ def observe_cells(
     field = dynamics.field(d)
     log_times = np.ascontiguousarray(log_times, dtype=np.float64)
     series = np.zeros((cells, log_times.size, len(record.TIME_RESOLVED)))
-    last = np.full((cells, clusters_kept), -np.inf)
+    last = record.cluster_record(cells, clusters_kept)
     outcome, evaluations, steps = (
         np.zeros(cells, np.int8),
         np.zeros(cells, np.int64),
@@ -121,8 +121,11 @@ def observe_cells(
     }
     if "cluster_count" in result:
         result["cluster_count"] = result["cluster_count"].astype(np.int64)
+    for q, name in enumerate(record.MERGERS):
+        if name in set(variables):
+            result[name] = last[:, :, 1 + q] / n
     return result | {
-        "log_time_to_clusters": last,
+        "log_time_to_clusters": last[:, :, 0],
         "evaluations": evaluations,
         "steps": steps,
         "outcome": outcome,

@@ -48,8 +48,8 @@ def follow(
 ) -> tuple[int, int, int]:
     """Follow (n, 2) or (n, 3) unit rows; returns (outcome, evaluations, steps).
 
-    ``series`` (T, 4), ``last`` (clusters,) and, if given, ``states`` (T, n, d) are written, as the recorders
-    of `pipeline.observe.record` do.
+    ``series`` (T, 4), ``last`` (clusters, 3) and, if given, ``states`` (T, n, d) are written, as the
+    recorders of `pipeline.observe.record` do.
     """
     if not isinstance(integrator, Adaptive):
         raise TypeError("layers are never summed spectrally")
@@ -73,7 +73,7 @@ def follow(
                 states[index] = positions[crowd.member]
 
     def note(log_time: float, before: int, after: int) -> None:
-        recorders.note_clusters(last, log_time, before, after)
+        recorders.note_clusters(last, log_time, before, after, np.nan, np.nan)
 
     crowd, place = geometry.Crowd.of(tokens, weights)
     reached = crowds.follow(
@@ -85,7 +85,7 @@ def follow(
             chord=integrator.chord(tolerance),
             max_evaluations=integrator.max_evaluations,
             delta=tolerance,
-            clusters_kept=last.size,
+            clusters_kept=len(last),
             log_times=log_times,
             log_horizon=log_horizon,
             offset=field.clock_offset * beta,

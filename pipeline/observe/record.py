@@ -23,6 +23,7 @@ from pipeline.dynamics import Dynamics, Field, fields
 from pipeline.integrate import Adaptive, Layers, adaptive, compiled, layers, pair
 from pipeline.sphere import gaps
 
+MERGERS = ("merger_smaller_share", "merger_larger_share")
 TIME_RESOLVED = ("pair_sync_fraction", "cluster_count", "energy", "order_parameter")
 
 
@@ -59,12 +60,22 @@ def _measure(
 
 
 @njit(nogil=True)
-def note_clusters(last: Any, log_time: float, before: int, after: int) -> None:
-    """Keep the last moment with more than k clusters: +inf while there are more, -inf if there never were."""
-    for k in range(max(after, 1), min(before, last.size + 1)):
-        last[k - 1] = log_time
-    for k in range(max(before, 1), min(after, last.size + 1)):
-        last[k - 1] = np.inf
+def note_clusters(last: Any, log_time: float, before: int, after: int, less: float, more: float) -> None:
+    """Keep in ``last[k - 1]`` the last moment with more than k clusters and the weights that joined then.
+
+    +inf and no weights while there are more than k, -inf if there never were.
+    """
+    for k in range(max(after, 1), min(before, len(last) + 1)):
+        last[k - 1, 0], last[k - 1, 1], last[k - 1, 2] = log_time, less, more
+    for k in range(max(before, 1), min(after, len(last) + 1)):
+        last[k - 1, 0], last[k - 1, 1], last[k - 1, 2] = np.inf, 0.0, 0.0
+
+
+def cluster_record(*shape: int) -> Any:
+    """Room for `note_clusters`, shape (..., 3): never more than k clusters, nothing joined."""
+    last = np.zeros((*shape, 3))
+    last[..., 0] = -np.inf
+    return last
 
 
 @njit(nogil=True)
@@ -88,9 +99,11 @@ def save_observables(
 
 
 @njit(nogil=True)
-def note_observables(record: Any, log_time: float, before: int, after: int, labels: Any, member: Any) -> None:
-    """Recorder of sweeps: cluster times only."""
-    note_clusters(record[3], log_time, before, after)
+def note_observables(
+    record: Any, log_time: float, before: int, after: int, labels: Any, member: Any, less: float, more: float
+) -> None:
+    """Recorder of sweeps: cluster times and the weights that joined."""
+    note_clusters(record[3], log_time, before, after, less, more)
 
 
 @njit(nogil=True)
@@ -115,13 +128,15 @@ def save_states(
 
 
 @njit(nogil=True)
-def note_partitions(record: Any, log_time: float, before: int, after: int, labels: Any, member: Any) -> None:
+def note_partitions(
+    record: Any, log_time: float, before: int, after: int, labels: Any, member: Any, less: float, more: float
+) -> None:
     """Recorder of single trajectories: cluster times and who is in which cluster after each change.
 
     record[5] counts the changes, record[6] holds their ln times, record[7] the tokens' labels; what does not
     fit is counted.
     """
-    note_clusters(record[3], log_time, before, after)
+    note_clusters(record[3], log_time, before, after, less, more)
     change = record[5][0]
     if change < record[6].size:
         record[6][change] = log_time

@@ -218,7 +218,8 @@ def simulate(
     spectral = crowd.chosen(integrator, dynamics, n, dimension, beta)
     kept, room = (SPECTRAL_CLUSTERS, 0) if spectral else (n, 4 * n + 64)
     while True:
-        series, last = np.full((saves.size, len(recorders.TIME_RESOLVED)), np.nan), np.full(kept, -np.inf)
+        series = np.full((saves.size, len(recorders.TIME_RESOLVED)), np.nan)
+        last = recorders.cluster_record(kept)
         states = np.full((saves.size, n, dimension), np.nan)
         changes, change_log_times = np.zeros(1, np.int64), np.empty(room)
         partitions = np.empty((room, n), np.int64)
@@ -272,7 +273,7 @@ def simulate(
         cluster_count=np.nan_to_num(series[:, 1]).astype(np.int64),
         energy=series[:, 2],
         order_parameter=series[:, 3],
-        log_time_to_clusters=last,
+        log_time_to_clusters=last[:, 0].copy(),
         outcome=int(outcome),
         evaluations=int(evaluations),
         steps=int(steps),

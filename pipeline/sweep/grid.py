@@ -77,7 +77,7 @@ class Sweep:
     tolerance
         delta in [1e-9, 2]: two tokens are together when <x, y> >= 1 - delta.
     variables
-        The time-resolved variables kept; the others always are.
+        The variables of `schema.OPTIONAL` kept; the others always are.
     clusters_kept
         Times to at most k clusters are kept for k up to this.
     block
@@ -119,7 +119,12 @@ class Sweep:
             self.integrator.chord(self.tolerance)  # refuses tolerances that do not go together
             symmetric = self.dynamics.symmetric
             for n, d in itertools.product(self.n, self.d):  # ... and sums that do not exist
-                self.integrator.spectral(n, min(n, d) if symmetric else d, self.beta[0], symmetric)
+                many = self.integrator.spectral(n, min(n, d) if symmetric else d, self.beta[0], symmetric)
+                if many and set(schema.MERGERS) & set(self.variables):
+                    raise ValueError(
+                        f"variables: got {', '.join(schema.MERGERS)} with n = {n}, d = {d}; allowed: "
+                        "these only with integrator.sum=direct, where each merger is seen"
+                    )
 
     def _checked_horizon(self) -> float | None:
         if self.horizon is None:
@@ -145,11 +150,11 @@ class Sweep:
     def _checked_variables(self) -> tuple[str, ...]:
         kept = tuple(self.variables)
         for name in kept:
-            if name not in schema.TIME_RESOLVED:
-                raise ValueError(f"variables: got {name!r}; allowed: {', '.join(schema.TIME_RESOLVED)}")
+            if name not in schema.OPTIONAL:
+                raise ValueError(f"variables: got {name!r}; allowed: {', '.join(schema.OPTIONAL)}")
         if len(set(kept)) < len(kept):
             raise ValueError(f"variables: got {list(kept)}; allowed: each name once")
-        return tuple(name for name in schema.TIME_RESOLVED if name in kept)
+        return tuple(name for name in schema.OPTIONAL if name in kept)
 
     def _checked_block(self) -> tuple[int, int] | None:
         if self.block is None:
