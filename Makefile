@@ -39,9 +39,9 @@ lint: setup ## ruff and mypy
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: setup ## run the benchmarks beside the peers
+bench: setup ## run the benchmarks beside the peers; with QUICK=1, only see that they run
 	@$(PIP) install -r requirements-bench.lock
-	$(BIN)/python -m benchmarks
+	$(BIN)/python -m benchmarks $(if $(QUICK),--quick)
 
 docs: setup ## build the documentation site into docs/_build/html
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html

@@ -299,6 +299,8 @@ GROUP_ATTRS: Mapping[str, str] = MappingProxyType(
         "schema_version": "integer: the version of this schema",
         "dynamics": "name of the equation of motion",
         "integrator": "name of the method: adaptive, or layers (normalised Euler steps)",
+        "spectral": "JSON: [n, d, largest beta] of the cells whose fast phase was summed spectrally, over "
+        "all tokens in O(n); in all others attention was summed over pairs",
         "horizon": "number: the last time simulated; or consensus: until one cluster is left",
         "tolerance": "number delta: two tokens are together when <x_i, x_j> >= 1 - delta",
         "root_seed": "integer: root of the random streams of the initial tokens (see the coordinate seed)",

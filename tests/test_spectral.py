@@ -225,6 +225,19 @@ def test_the_rule_is_one_of_parameters_and_refuses_what_does_not_exist() -> None
         simulate(np.eye(2)[np.zeros(MANY + 1, int)], 1.0, integrator=Layers(), horizon=1.0)
 
 
+@pytest.mark.parametrize("d", [2, 3])
+def test_threads_of_a_sum_change_no_more_than_the_last_digits(d: int) -> None:
+    tokens = initial_tokens(0, 20_000, d, 0)
+    one, two = (
+        observed(tokens, 8.0, Adaptive(sum_threads=threads), name="sa", end=5.0) for threads in (1, 2)
+    )
+    assert one["outcome"] == two["outcome"] == DONE
+    for variable in ("energy", "order_parameter"):
+        assert np.abs(one[variable] - two[variable]).max() < 1e-9
+    with pytest.raises(ValueError, match=r"integrator\.sum_threads: got 0; allowed: integers >= 1"):
+        Adaptive(sum_threads=0)
+
+
 @pytest.mark.parametrize(("n", "outcome"), [(2000, crowd.HANDED_OVER), (MANY + 1000, crowd.INACCURATE)])
 def test_sums_short_of_the_tolerance_are_handed_over_or_admitted(n: int, outcome: int) -> None:
     def coarse(atoms: Any, place: np.ndarray, out: np.ndarray) -> float:

@@ -361,6 +361,15 @@ def test_prices_of_layers_are_proportional_to_their_number() -> None:
     assert (ten / one < 10.1).all()
 
 
+def test_a_sweep_says_which_cells_begin_with_spectral_sums() -> None:
+    made = tiny_sweep(
+        n=(8, 20_000), d=(2, 3, 8), beta=(1.0, 20.0, 1e5), variables=(), integrator=integrate.Adaptive()
+    )
+    assert made.spectral == [(20_000, 2, 20.0), (20_000, 3, 20.0)]
+    assert tiny_sweep().spectral == []
+    assert tiny_sweep(integrator=integrate.Layers()).spectral == []
+
+
 def test_recipes_are_short_however_long_the_axes_are() -> None:
     made = tiny_sweep(seed=range(100_000))
     assert len(json.dumps(dataclasses.asdict(made.recipe), default=str)) < 2000

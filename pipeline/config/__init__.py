@@ -167,6 +167,8 @@ def _integrator(
 
     if given.name == "layers":
         return integrate.Layers(given.step)
-    method = integrate.Adaptive(given.tolerance, given.coalescence, given.max_evaluations, given.sum)
+    method = integrate.Adaptive(
+        given.tolerance, given.coalescence, given.max_evaluations, given.sum, given.sum_threads
+    )
     method.chord(tolerance)
     return method

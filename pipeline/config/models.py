@@ -66,6 +66,7 @@ class Adaptive(Strict):
     )
     max_evaluations: Annotated[int, Field(ge=1)] = Field(default=10_000_000, description=COUNT)
     sum: Literal["auto", "direct", "spectral"] = Field(default="auto", description="auto, direct, spectral")
+    sum_threads: Annotated[int, Field(ge=1)] = Field(default=1, description=COUNT)
 
 
 class Layers(Strict):

@@ -16,7 +16,7 @@ from pipeline.sphere import spectral
 Velocity = Callable[[Any, NDArray[Any], NDArray[Any]], float]
 
 
-def velocity(normalised: bool, beta: float, epsilon: float) -> Velocity:
+def velocity(normalised: bool, beta: float, epsilon: float, threads: int = 1) -> Velocity:
     """``velocity(crowd, place, out)``: writes dx/ds, returns a bound on the error of every component of it.
 
     For SA the force of a token is divided by its weight, so the bound is that of the sums over the least
@@ -24,7 +24,7 @@ def velocity(normalised: bool, beta: float, epsilon: float) -> Velocity:
     """
 
     def move(crowd: Any, place: NDArray[Any], out: NDArray[Any]) -> float:
-        weight, force = crowd.sums(place, beta, epsilon)
+        weight, force = crowd.sums(place, beta, epsilon, threads)
         rows = crowd.rows(out)
         if not normalised:
             rows[:] = force

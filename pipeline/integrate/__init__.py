@@ -25,7 +25,6 @@ OUTCOMES: dict[int, str] = {
 
 SUMS = ("auto", "direct", "spectral")
 SPECTRAL_FROM = {2: 4096, 3: 4096}  # tokens from which spectral sums are cheaper, by dimension
-SPECTRAL_GROWTH = {2: 0.0, 3: 0.0}  # ... times (1 + beta / 20) to this power
 
 
 @dataclass(frozen=True)
@@ -44,6 +43,8 @@ class Adaptive:
     sum : {"auto", "direct", "spectral"}
         How the attention of many tokens is summed on the circle and on S²: over pairs, or in O(n) until few
         atoms are left. "auto": by the rule of `spectral`.
+    sum_threads : int
+        Threads of a spectral sum. With more than one, results depend on their number in the last digits.
 
     Raises
     ------
@@ -55,6 +56,7 @@ class Adaptive:
     coalescence: float | None = None
     max_evaluations: int = 10_000_000
     sum: str = "auto"
+    sum_threads: int = 1
 
     def __post_init__(self) -> None:
         if not 1e-14 <= self.tolerance <= 1e-3:
@@ -69,6 +71,8 @@ class Adaptive:
             )
         if self.sum not in SUMS:
             raise ValueError(f"integrator.sum: got {self.sum!r}; allowed: {', '.join(SUMS)}")
+        if self.sum_threads < 1:
+            raise ValueError(f"integrator.sum_threads: got {self.sum_threads!r}; allowed: integers >= 1")
 
     def spectral(self, n: int, d: int, beta: float, symmetric: bool) -> bool:
         """Whether a cell begins with spectral sums: a rule in its parameters, the same on every machine.
@@ -96,7 +100,7 @@ class Adaptive:
             # sums that would be a hundred times too coarse for uniform tokens are not begun
             error = spectral.ERROR * spectral.epsilon_for(self.tolerance)
             sound = 100 * error <= self.tolerance * spectral.mean_weight(beta, d)
-            chosen = n > MANY or (sound and n >= SPECTRAL_FROM[d] * (1 + beta / 20) ** SPECTRAL_GROWTH[d])
+            chosen = n > MANY or (sound and n >= SPECTRAL_FROM[d])
         if n > MANY and not chosen:
             raise ValueError(f"grid.n: got {n}; allowed: at most {MANY} where attention is summed over pairs")
         return chosen

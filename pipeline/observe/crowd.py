@@ -55,7 +55,7 @@ def follow(
         raise TypeError("layers are never summed spectrally")
     dimension = tokens.shape[1]
     field = dynamics.field(dimension)
-    epsilon = spectral.epsilon_for(integrator.tolerance)
+    epsilon, threads = spectral.epsilon_for(integrator.tolerance), integrator.sum_threads
 
     def save(index: int, crowd: geometry.Crowd, place: NDArray[np.float64], clusters: int) -> None:
         if wanted[0]:
@@ -65,7 +65,8 @@ def follow(
         if wanted[1]:
             series[index, 1] = clusters
         if wanted[2]:
-            series[index, 2] = min(1.0, float(np.sum(crowd.mass * crowd.sums(place, beta, epsilon)[0])))
+            weight, _ = crowd.sums(place, beta, epsilon, threads)
+            series[index, 2] = min(1.0, float(np.sum(crowd.mass * weight)))
         if wanted[3] or states is not None:
             positions = crowd.positions(place)
             series[index, 3] = min(1.0, float(np.sqrt(np.sum(np.sum(crowd.mass * positions.T, axis=1) ** 2))))
@@ -80,7 +81,7 @@ def follow(
         crowd,
         place,
         crowds.Task(
-            velocity=velocities.velocity(field.normalised, beta, epsilon),
+            velocity=velocities.velocity(field.normalised, beta, epsilon, threads),
             tolerance=integrator.tolerance,
             chord=integrator.chord(tolerance),
             max_evaluations=integrator.max_evaluations,

@@ -16,6 +16,7 @@ from pipeline.observe import crowd
 from pipeline.observe import record as recorders
 from pipeline.sphere import in_span
 
+_PARTITIONS = 2**27  # entries: a gigabyte for partitions, unless a trajectory turns out to have more
 SPECTRAL_CLUSTERS = 64  # numbers of clusters whose times are kept after spectral sums
 
 
@@ -216,7 +217,7 @@ def simulate(
         solver = recorders.adaptive_solver(field.velocity, field.reference, True)
         atoms, begin = (mass, mass * mass, np.arange(n)), (FROM_THE_START,)
     spectral = crowd.chosen(integrator, dynamics, n, dimension, beta)
-    kept, room = (SPECTRAL_CLUSTERS, 0) if spectral else (n, 4 * n + 64)
+    kept, room = (SPECTRAL_CLUSTERS, 0) if spectral else (n, min(4 * n, _PARTITIONS // n) + 64)
     while True:
         series = np.full((saves.size, len(recorders.TIME_RESOLVED)), np.nan)
         last = recorders.cluster_record(kept)

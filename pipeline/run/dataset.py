@@ -48,6 +48,7 @@ def attributes(sweep: sweeps.Sweep, config: Mapping[str, Any], given: Mapping[st
         "schema_version": schema.VERSION,
         "dynamics": sweep.dynamics.name,
         "integrator": "adaptive" if adaptive else "layers",
+        "spectral": json.dumps(sweep.spectral),
         "horizon": horizon,
         "tolerance": sweep.tolerance,
         "root_seed": sweep.root_seed,

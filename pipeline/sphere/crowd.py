@@ -78,14 +78,14 @@ class Crowd:
             rows /= np.sqrt(rows[0] ** 2 + rows[1] ** 2 + rows[2] ** 2)
 
     def sums(
-        self, place: NDArray[np.float64], beta: float, epsilon: float
+        self, place: NDArray[np.float64], beta: float, epsilon: float, threads: int = 1
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Weights (atoms,) and forces (coordinates, atoms); see `spectral`."""
         rows = self.rows(place)
         if self.coordinates == 1:
-            weight, force = spectral.circle_sums(rows[0], self.mass, beta, epsilon)
+            weight, force = spectral.circle_sums(rows[0], self.mass, beta, epsilon, threads)
             return weight, force[None]
-        return spectral.sphere_sums(rows, self.mass, beta, epsilon)
+        return spectral.sphere_sums(rows, self.mass, beta, epsilon, threads)
 
     def clusters(self, place: NDArray[np.float64], delta: float) -> tuple[int, int]:
         """How many clusters at tolerance delta, and a signature that tells partitions apart."""

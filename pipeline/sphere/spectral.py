@@ -16,7 +16,7 @@ its input. With masses of sum 1, then,
     |error of weight_i|, |error of force_i| <= ERROR * epsilon,
 
 relative to 1, the largest weight possible, not to weight_i: a token far from all mass has a force with few
-digits or none. Transforms run on one thread, so that results do not depend on the machine's.
+digits or none. Transforms run on one thread unless told otherwise: their last digits depend on the number.
 """
 
 from __future__ import annotations
@@ -90,28 +90,28 @@ def _last(size: NDArray[np.float64], epsilon: float) -> int:
 
 
 def circle_sums(
-    angles: NDArray[np.float64], mass: NDArray[np.float64], beta: float, epsilon: float
+    angles: NDArray[np.float64], mass: NDArray[np.float64], beta: float, epsilon: float, threads: int = 1
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Weights, and forces as the component towards growing angle, of tokens at ``angles`` in ascending order.
 
     Weight and force are both real, so one complex transform carries both.
     """
     a, b = circle_coefficients(beta, epsilon)
-    how = {"eps": epsilon, "nthreads": 1, "spread_sort": 0, "upsampfac": 2.0}
+    how = {"eps": epsilon, "nthreads": threads, "spread_sort": 0, "upsampfac": 2.0}
     moments = finufft.nufft1d1(angles, mass.astype(np.complex128), a.size, isign=-1, **how)
     both = finufft.nufft1d2(angles, moments * (a - b), isign=1, **how)
     return both.real, both.imag
 
 
 def sphere_sums(
-    x: NDArray[np.float64], mass: NDArray[np.float64], beta: float, epsilon: float
+    x: NDArray[np.float64], mass: NDArray[np.float64], beta: float, epsilon: float, threads: int = 1
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Weights (n,) and forces (3, n), tangent vectors, of tokens ``x`` (3, n) on S²."""
     weight_factor, force_factor = sphere_coefficients(beta, epsilon)
     degree = weight_factor.size - 1
     place = np.empty((mass.size, 2))
     _polar(x, place)
-    how = {"lmax": degree, "loc": place, "epsilon": epsilon, "nthreads": 1}
+    how = {"lmax": degree, "loc": place, "epsilon": epsilon, "nthreads": threads}
     moments = ducc0.sht.adjoint_synthesis_general(map=mass[None], spin=0, **how)
     # l of each entry in the order m = 0, 1, ..., l = m ... L
     l_of = np.concatenate([np.arange(m, degree + 1) for m in range(degree + 1)])

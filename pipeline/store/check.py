@@ -87,7 +87,7 @@ def _attribute_faults(stored: layout.Stored) -> Iterator[str]:
     for name, meaning in schema.GROUP_ATTRS.items():
         if stored.attrs.get(name) in (None, ""):
             yield f"attribute {name} is missing ({meaning})"
-    for name in ("sweep", "config", "software", "platform"):
+    for name in ("sweep", "spectral", "config", "software", "platform"):
         try:
             json.loads(stored.attrs.get(name) or "{}", parse_constant=_strict)
         except ValueError as error:

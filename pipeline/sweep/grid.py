@@ -117,14 +117,13 @@ class Sweep:
             object.__setattr__(self, name, value)
         if isinstance(self.integrator, integrate.Adaptive):
             self.integrator.chord(self.tolerance)  # refuses tolerances that do not go together
-            symmetric = self.dynamics.symmetric
-            for n, d in itertools.product(self.n, self.d):  # ... and sums that do not exist
-                many = self.integrator.spectral(n, min(n, d) if symmetric else d, self.beta[0], symmetric)
-                if many and set(schema.MERGERS) & set(self.variables):
-                    raise ValueError(
-                        f"variables: got {', '.join(schema.MERGERS)} with n = {n}, d = {d}; allowed: "
-                        "these only with integrator.sum=direct, where each merger is seen"
-                    )
+            many = self.spectral  # refuses sums that do not exist
+            if many and set(schema.MERGERS) & set(self.variables):
+                n, d, _ = many[0]
+                raise ValueError(
+                    f"variables: got {', '.join(schema.MERGERS)} with n = {n}, d = {d}; allowed: these only "
+                    "with integrator.sum=direct, where each merger is seen"
+                )
 
     def _checked_horizon(self) -> float | None:
         if self.horizon is None:
@@ -179,6 +178,20 @@ class Sweep:
     def clusters(self) -> tuple[int, ...]:
         """The coordinate `clusters`: 1 ... min(largest n, clusters kept)."""
         return tuple(range(1, min(self.n[-1], self.clusters_kept) + 1))
+
+    @property
+    def spectral(self) -> list[tuple[int, int, float]]:
+        """(n, d, largest beta) of the cells that begin with spectral sums."""
+        if not isinstance(self.integrator, integrate.Adaptive):
+            return []
+        symmetric = self.dynamics.symmetric
+        found = []
+        for n, d in itertools.product(self.n, self.d):
+            rank = min(n, d) if symmetric else d
+            if self.integrator.spectral(n, rank, self.beta[0], symmetric):  # if any, then the smallest beta
+                chosen = [b for b in self.beta if self.integrator.spectral(n, rank, b, symmetric)]
+                found.append((n, d, chosen[-1]))
+        return found
 
     @property
     def recipe(self) -> cell.Recipe:
