@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import heapq
 import json
 import math
-import time
+import sys
 from collections import Counter
 from itertools import pairwise
 from typing import Any
@@ -293,26 +294,43 @@ def test_a_cell_beyond_the_target_gets_a_block_of_its_own_and_the_plan_says_so()
     assert not any("single cell" in note for note in sweep.plan(tiny_sweep()).notes)
 
 
-def test_ten_million_cells_plan_in_seconds_and_tasks_come_one_by_one() -> None:
+def test_ten_million_cells_are_planned_without_an_object_for_each(monkeypatch: pytest.MonkeyPatch) -> None:
     made = tiny_sweep(n=(16, 32), d=(2, 3, 4, 8, 16), beta=range(1, 101), seed=range(10_000), block=None)
-    assert made.cells == 10_000_000
-    started = time.perf_counter()
-    plan = sweep.plan(made)
-    assert str(plan)
-    assert time.perf_counter() - started < 2.0
-    made = sweep.blocked(made)
-    started = time.perf_counter()
-    stream = sweep.tasks(made, np.ones(sweep.blocks_shape(made), dtype=bool))
-    assert next(stream).blocks
-    assert time.perf_counter() - started < 1.0
+    single = tiny_sweep(n=(16,), beta=range(1, 51), seed=range(100_000), d=(2, 3), block=(1, 1))
+    blocks = 0
+    real = sweep.block_at
 
+    def counted(*args: Any) -> sweep.Block:
+        nonlocal blocks
+        blocks += 1
+        return real(*args)
 
-def test_even_a_block_for_each_of_ten_million_cells_is_planned_with_arrays() -> None:
-    made = tiny_sweep(n=(16,), beta=range(1, 51), seed=range(100_000), d=(2, 3), block=(1, 1))
-    started = time.perf_counter()
-    plan = sweep.plan(made)
+    monkeypatch.setattr(sys.modules[sweep.tasks.__module__], "block_at", counted)
+    for asked in (made, single):
+        assert asked.cells == 10_000_000
+        plan = sweep.plan(asked)
+        assert str(plan)
+        assert blocks == 0
+        whole = sweep.blocked(asked)
+        stream = sweep.tasks(whole, np.ones(sweep.blocks_shape(whole), dtype=bool))
+        assert len(next(stream).blocks) == blocks > 0
+        blocks = 0
     assert plan.blocks == 10_000_000
-    assert time.perf_counter() - started < 10.0
+
+
+@given(st.integers(1, 50), st.floats(0.5, 20.0), st.integers(0, 2**31))
+def test_workers_end_together(workers: int, target: float, salt: int) -> None:
+    made = tiny_sweep(n=(32,), d=(2, 3), beta=range(1, 9), seed=range(8192), horizon=None, block=(8, 8))
+    pending = np.ones(sweep.blocks_shape(made), dtype=bool)
+    whole = float(sweep.block_seconds(made).sum())
+    assert whole > 50.0
+    # each worker takes the next task when it is free; estimates are off by up to a half either way
+    rng = np.random.default_rng(salt)
+    free = [0.0] * workers
+    for task in sweep.tasks(made, pending, target, workers):
+        heapq.heapreplace(free, free[0] + task.seconds * rng.uniform(0.5, 1.5))
+    idle = sum(max(free) - end for end in free) / workers
+    assert idle < 0.02 * whole / workers + 1.5 * (0.1 + float(sweep.block_seconds(made).max()))
 
 
 def test_the_plan_counts_cells_bytes_and_what_is_there() -> None:

@@ -22,8 +22,6 @@ from pipeline import sweep as sweeps
 from pipeline.run import dataset, events
 from pipeline.run.driver import Driver, Executor, slots
 
-SHARES = 8  # tasks for each worker, at least, so that they end together
-SHORTEST_SECONDS = 0.05  # of a task: below it the cost of scheduling shows
 RECEIPTS_SECONDS = 5.0  # receipts are kept in memory for no longer than that
 
 
@@ -57,7 +55,7 @@ def run(
         `submit`, whose `slots` and `threads`, if it has them, say how many calls it makes at a time and how
         many threads each may use.
     task_seconds
-        Aimed length of a task.
+        Aimed length of a task; the last ones are shorter. How blocks are bundled changes no result.
     window
         Most tasks in flight; by default two for each slot.
     threads
@@ -109,14 +107,11 @@ def run(
                 if isinstance(executor, workers.Workers):
                     executor = stack.enter_context(executor.open())
                 places = slots(executor)
-                # Short tasks keep all workers busy to the end; how blocks are bundled changes no result.
-                share = float(sweeps.block_seconds(whole)[pending].sum()) / (SHARES * places)
-                seconds = min(task_seconds, max(share, SHORTEST_SECONDS))
-                _announce(tell, whole, pending, asked, path, seconds, executor)
+                _announce(tell, whole, pending, asked, path, task_seconds, executor, places)
                 driver = Driver(
                     path,
                     recipe,
-                    sweeps.tasks(whole, pending, seconds),
+                    sweeps.tasks(whole, pending, task_seconds, places),
                     executor,
                     window=window,
                     threads=threads if threads is not None else getattr(executor, "threads", 1),
@@ -125,7 +120,7 @@ def run(
                 )
                 computed = _drive(driver, whole, path, lease, tell)
         else:
-            _announce(tell, whole, pending, asked, path, task_seconds, None)
+            _announce(tell, whole, pending, asked, path, task_seconds, None, 1)
         cells, failed, missing = dataset.count(path, asked, whole)
         summary = events.Summary(path, cells, failed, missing, computed, time.perf_counter() - started)
         tell(events.Finished(summary))
@@ -164,8 +159,9 @@ def _announce(
     path: Path,
     seconds: float,
     executor: Executor | None,
+    places: int,
 ) -> None:
-    price = sweeps.plan(whole, pending=pending, target_seconds=seconds)
+    price = sweeps.plan(whole, pending=pending, target_seconds=seconds, workers=places)
     total, _, missing = dataset.count(path, asked, whole)
     tell(
         events.Started(

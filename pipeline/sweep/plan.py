@@ -1,8 +1,8 @@
 """Blocks and tasks of a sweep, and its price: computed with arrays, never one object per cell.
 
 A block is one (n, d), a range of betas and a range of seeds; its shape is one per dataset, chosen so that the
-dearest block takes about the target time. A task is one or more whole blocks bundled to the same time.
-Tasks are made one by one, the longest first, so that the last ones to finish are short.
+dearest block takes about the target time. A task is one or more whole blocks bundled to the same time, and
+to less towards the end, so that all workers end together. Tasks are made one by one.
 """
 
 from __future__ import annotations
@@ -24,6 +24,9 @@ LEAST_SHARE = 64  # a block is at most this part of a sweep, so that small ones 
 MOST_BLOCK_CELLS = 2**16
 MOST_BLOCK_BYTES = 64 * 2**20
 MOST_TASK_BLOCKS = 256
+SHARES = 4  # a task is at most this part of what is left for each worker, ...
+SHORTEST_SECONDS = 0.05  # ... unless that is less than this: below it the cost of scheduling shows,
+SCHEDULING_SECONDS = 2e-3  # or than this for each worker, which the scheduler needs to serve them all
 WORKER_BYTES = 400 * 2**20  # a worker with nothing to do: interpreter, compiled kernels, scheduler's client
 
 
@@ -112,23 +115,42 @@ def touched(sweep: Sweep, asked: Sweep) -> NDArray[np.bool_]:
 
 
 def _bundled(
-    sweep: Sweep, pending: NDArray[np.bool_], target_seconds: float
+    sweep: Sweep, pending: NDArray[np.bool_], target_seconds: float, workers: int
 ) -> tuple[NDArray[np.intp], NDArray[np.float64], NDArray[np.intp]]:
     """Pending blocks, dearest first, their seconds, and where each task begins in that order."""
     numbers = np.flatnonzero(pending)
     seconds = block_seconds(sweep).ravel()[numbers]
     order = np.argsort(-seconds, kind="stable")
     numbers, seconds = numbers[order], seconds[order]
-    # A task ends where the running sum passes a multiple of the target: at most the target and one block.
     counted = np.maximum(seconds, target_seconds / MOST_TASK_BLOCKS)
-    passed = np.floor((np.cumsum(counted) - counted / 2) / target_seconds)
-    starts = np.flatnonzero(np.diff(passed, prepend=-1.0))
+    left = counted[::-1].cumsum()[::-1]
+    # A task ends where the count of those made passes an integer: at most one block more than is due.
+    to_come = _tasks_in(left - counted / 2, target_seconds, workers)
+    starts = np.flatnonzero(np.diff(np.floor(to_come[:1] - to_come), prepend=-1.0))
     return numbers, seconds, starts
 
 
-def tasks(sweep: Sweep, pending: NDArray[np.bool_], target_seconds: float = TARGET_SECONDS) -> Iterator[Task]:
-    """The tasks that compute the pending blocks, made one by one, the longest first."""
-    numbers, seconds, starts = _bundled(sweep, pending, target_seconds)
+def _tasks_in(left: NDArray[np.float64], target_seconds: float, workers: int) -> NDArray[np.float64]:
+    """How many tasks so many seconds of work make, not rounded.
+
+    Each takes what is left / (SHARES * workers), or the target if that is less: fewer and fewer seconds, as in
+    guided self-scheduling (Polychronopoulos and Kuck, IEEE Trans. Comput. C-36, 1425, 1987).
+    """
+    shares = SHARES * workers
+    shortest = min(max(SHORTEST_SECONDS, SCHEDULING_SECONDS * workers), target_seconds)
+    even, long = shares * shortest, shares * target_seconds
+    shrinking = shares * np.log(np.clip(left, even, long) / even)
+    return np.minimum(left, even) / shortest + shrinking + np.maximum(left - long, 0.0) / target_seconds
+
+
+def tasks(
+    sweep: Sweep,
+    pending: NDArray[np.bool_],
+    target_seconds: float = TARGET_SECONDS,
+    workers: int = 1,
+) -> Iterator[Task]:
+    """The tasks that compute the pending blocks on so many workers, made one by one, the longest first."""
+    numbers, seconds, starts = _bundled(sweep, pending, target_seconds, workers)
     shape = blocks_shape(sweep)
     for first, last in zip(starts, np.append(starts[1:], len(numbers)), strict=False):
         indices = zip(*np.unravel_index(numbers[first:last], shape), strict=True)
@@ -182,13 +204,14 @@ def plan(
     pending: NDArray[np.bool_] | None = None,
     target_seconds: float = TARGET_SECONDS,
     threads: int = 1,
+    workers: int = 1,
 ) -> Plan:
     """What computing the pending blocks of a sweep takes (all of them by default); runs nothing."""
     sweep = blocked(sweep, target_seconds)
     betas, seeds = _block_of(sweep)
     shape = blocks_shape(sweep)
     pending = np.ones(shape, dtype=bool) if pending is None else pending
-    _, chosen, starts = _bundled(sweep, pending, target_seconds)
+    _, chosen, starts = _bundled(sweep, pending, target_seconds, workers)
     per_cell = cell_seconds(sweep)
     i, j, k = np.unravel_index(int(per_cell.argmax()), per_cell.shape)
     dearest = float(per_cell.max())
