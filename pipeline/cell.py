@@ -8,7 +8,7 @@ given up with the reason in `error`.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -105,10 +105,12 @@ def compute_block(
         return sphere.in_span(drawn) if recipe.dynamics.span_invariant else drawn
 
     def fill(places: list[Place]) -> None:
-        for place, values, reason in _computed(recipe, block, places, tokens):
+        for some, values, reasons in _computed(recipe, block, places, tokens):
+            at = tuple(np.transpose(some))
             for name, value in values.items():
-                data[name][place] = value
-            errors[place] = reason
+                data[name][at] = value
+            errors[at] = reasons
+            data[schema.STATUS][at] = [schema.FAILED if reason else schema.DONE for reason in reasons]
 
     if threads == 1:
         for call in calls:
@@ -137,8 +139,8 @@ def _computed(
     block: Block,
     places: list[Place],
     tokens: functools._lru_cache_wrapper[NDArray[np.float64]],
-) -> Iterable[tuple[Place, dict[str, NDArray[np.generic] | int], str]]:
-    """Values and reason for each cell; the reason is empty, or why the cell failed."""
+) -> Iterator[tuple[list[Place], dict[str, NDArray[np.generic]], list[str]]]:
+    """Cells, their values, and their reasons: empty, or why the cell failed."""
     try:
         found = observe.observe_cells(
             np.stack([tokens(block.seed[s]) for _, s in places]),
@@ -153,29 +155,34 @@ def _computed(
         )
     except Exception as error:  # one cell may fail in any way; the others go on
         if len(places) == 1:
-            yield places[0], {schema.STATUS: schema.FAILED}, f"{type(error).__name__}: {error}"
+            yield places, {}, [f"{type(error).__name__}: {error}"]
             return
         half = len(places) // 2
         yield from _computed(recipe, block, places[:half], tokens)
         yield from _computed(recipe, block, places[half:], tokens)
         return
-    outcome = found["outcome"]
     names = [v.name for v in schema.variables_kept(recipe.variables) if v.name in found]
-    for i, place in enumerate(places):
-        values: dict[str, NDArray[np.generic] | int] = {name: found[name][i] for name in names}
-        reason = _reason(int(outcome[i]), values)
-        if reason:
-            values = {name: values[name] for name in (schema.EVALUATIONS, schema.STEPS)}
-        yield place, values | {schema.STATUS: schema.FAILED if reason else schema.DONE}, reason
+    reasons = _reasons(found["outcome"], {name: found[name] for name in names})
+    for names_kept, chosen in (
+        (names, [i for i, reason in enumerate(reasons) if not reason]),
+        ([schema.EVALUATIONS, schema.STEPS], [i for i, reason in enumerate(reasons) if reason]),
+    ):
+        if chosen:
+            values = {name: found[name][chosen] for name in names_kept}
+            yield [places[i] for i in chosen], values, [reasons[i] for i in chosen]
 
 
-def _reason(outcome: int, values: Mapping[str, NDArray[np.generic] | int]) -> str:
-    if outcome != observe.DONE:
-        return observe.OUTCOMES.get(outcome, f"outcome {outcome}")
+def _reasons(outcomes: NDArray[np.generic], values: Mapping[str, NDArray[np.generic]]) -> list[str]:
+    """For each cell why it failed, or nothing."""
+    reasons = [
+        "" if outcome == observe.DONE else observe.OUTCOMES.get(outcome, f"outcome {outcome}")
+        for outcome in outcomes.tolist()
+    ]
     for name, value in values.items():
-        if schema.VARIABLES[name].is_float and np.isnan(value).any():
-            return f"{name} is not a number"
-    return ""
+        if schema.VARIABLES[name].is_float:
+            for i in np.unique(np.nonzero(np.isnan(value))[0]):
+                reasons[i] = reasons[i] or f"{name} is not a number"
+    return reasons
 
 
 def _labelled(

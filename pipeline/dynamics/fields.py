@@ -75,7 +75,7 @@ def _identity_velocity(sums: Any, name: str) -> Any:
         weight: Any,
         scratch: Any,
     ) -> float:
-        sums(x, m, atoms, stride, dimension, p[0], ref, v, weight)
+        sums(x, m, atoms, stride, dimension, p[0], ref, v, weight, scratch)
         return _settle(m, stride, dimension, ref, p[1], p[2], v, weight)
 
     # numba names symbols by qualified name: two fields loaded from caches must not share one

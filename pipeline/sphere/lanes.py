@@ -63,6 +63,21 @@ def _address(context: Any, builder: Any, signature: Any, args: Any) -> Any:
 
 
 @intrinsic
+def keep_rolled(typing: Any) -> Any:
+    """In the body of a loop whose length the compiler does not know: it is not unrolled.
+
+    A loop over many lanes that fills the registers spills them when it is unrolled.
+    """
+
+    def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        nothing = ir.FunctionType(ir.VoidType(), [])
+        builder.asm(nothing, "", "", [], True).attributes.add("convergent")
+        return context.get_dummy_value()
+
+    return types.void(), build
+
+
+@intrinsic
 def load(typing: Any, array: Any, index: Any) -> Any:
     """Lanes ``array[index : index + 8]``."""
 
@@ -117,6 +132,22 @@ def total(typing: Any, x: Any) -> Any:
         return builder.call(reduce, [ir.Constant(_F64, 0.0), args[0]], fastmath=("reassoc",))
 
     return types.float64(lanes), build
+
+
+def _rotation(name: str, by: int, doc: str) -> Any:
+    def function(typing: Any, x: Any) -> Any:
+        def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            order = ir.Constant(ir.VectorType(_I32, WIDTH), [(lane + by) % WIDTH for lane in range(WIDTH)])
+            return builder.shuffle_vector(args[0], args[0], order)
+
+        return lanes(x), build
+
+    function.__name__, function.__doc__ = name, doc
+    return intrinsic(function)
+
+
+turned = _rotation("turned", 1, "The lanes in the order 1, 2, ..., 7, 0.")
+opposite = _rotation("opposite", 4, "The lanes in the order 4, ..., 7, 0, ..., 3.")
 
 
 @intrinsic
@@ -199,15 +230,17 @@ def replace(typing: Any, x: Any, lane: Any, value: Any) -> Any:
 
 
 @intrinsic
-def _power_of_two(typing: Any, shifted: Any) -> Any:
-    """2**k per lane, where ``shifted`` = k + _SHIFT holds the integer k in its last mantissa bits."""
+def _scaled(typing: Any, x: Any, shifted: Any) -> Any:
+    """X * 2**k per lane, where ``shifted`` = k + _SHIFT holds the integer k in its last mantissa bits.
+
+    Added to the exponent of x, so neither may leave the range of normal numbers.
+    """
 
     def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        bits = builder.shl(builder.bitcast(args[0], _BITS), ir.Constant(_BITS, [52] * WIDTH))
-        one = ir.Constant(_BITS, [0x3FF0000000000000] * WIDTH)
-        return builder.bitcast(builder.add(bits, one), _VECTOR)
+        bits = builder.shl(builder.bitcast(args[1], _BITS), ir.Constant(_BITS, [52] * WIDTH))
+        return builder.bitcast(builder.add(builder.bitcast(args[0], _BITS), bits), _VECTOR)
 
-    return lanes(lanes), build
+    return lanes(x, shifted), build
 
 
 def _fused(name: str, negative: bool, doc: str) -> Any:
@@ -269,26 +302,41 @@ for _symbol, _instruction in (
 
 _SHIFT = 6755399441055744.0  # 1.5 * 2**52: adding it rounds to an integer and leaves that in the last bits
 _LN2_HIGH, _LN2_LOW = 0.6931471803691238, 1.9082149292705877e-10
+LOG2_E = 1.4426950408889634
+
+
+@njit(nogil=True)
+def _power_of_two(f: Any) -> Any:
+    """2**f per lane for |f| <= 1/2, relative error of the polynomial 2e-17.
+
+    1 + f q(f), q of degree 10 through (2**f - 1) / f at its Chebyshev nodes; in Estrin's order: the length of
+    the chain counts, not only the number of operations.
+    """
+    f2 = f * f
+    f4 = f2 * f2
+    a = fma(f, 0.6931471805599453, 1.0)
+    b = fma(f, 0.0555041086648216, 0.24022650695910097)
+    c = fma(f, 0.0013333558146416936, 0.009618129107606888)
+    d = fma(f, 1.525273382983612e-05, 0.0001540353044173605)
+    e = fma(f, 1.0178062445845774e-07, 1.321544258792169e-06)
+    g = fma(f, 4.4549605981865186e-10, 7.072585949269223e-09)
+    high = fma(fma(g, f2, e), f4, fma(d, f2, c))
+    return fma(high, f4, fma(b, f2, a))
+
+
+@njit(nogil=True)
+def exp2(x: Any, least: float) -> Any:
+    """2**max(x, least) per lane, least >= -1021; x is clamped to 1022 too. Relative error below 3e-16."""
+    x = smaller(larger(x, splat(least)), splat(1022.0))
+    shifted = x + _SHIFT
+    return _scaled(_power_of_two(x - (shifted - _SHIFT)), shifted)
 
 
 @njit(nogil=True)
 def exp(x: Any) -> Any:
-    """Exponential per lane, relative error below 4e-16 on [-707, 709] (measured); x is clamped to that range.
-
-    exp(x) = 2**k exp(r), k = round(x / ln 2), |r| <= ln(2)/2, exp(r) by its Taylor polynomial of degree 12
-    (remainder 1.7e-16), in Estrin's order for short dependency chains.
-    """
-    x = smaller(larger(x, splat(-707.0)), splat(709.0))
-    shifted = fma(x, 1.4426950408889634, _SHIFT)
+    """Exponential per lane, relative error below 4e-16 on [-708, 708], to which x is clamped."""
+    x = smaller(larger(x, splat(-708.0)), splat(708.0))
+    shifted = fma(x, LOG2_E, _SHIFT)
     k = shifted - _SHIFT
     r = fnma(k, _LN2_LOW, fnma(k, _LN2_HIGH, x))
-    r2 = r * r
-    r4 = r2 * r2
-    a = fma(r, 1 / 6, 0.5)
-    b = fma(r, 1 / 120, 1 / 24)
-    c = fma(r, 1 / 5040, 1 / 720)
-    d = fma(r, 1 / 362880, 1 / 40320)
-    e = fma(r, 1 / 39916800, 1 / 3628800)
-    high = fma(fma(r2, 1 / 479001600, e), r4, fma(d, r2, c))
-    low = fma(b, r2, a)
-    return fma(fma(high, r4, low), r2, r + 1.0) * _power_of_two(shifted)
+    return _scaled(_power_of_two(r * LOG2_E), shifted)

@@ -17,7 +17,22 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from pipeline.sphere.lanes import each, exp, fma, fnma, load, replace, splat, store, total
+from pipeline.sphere.lanes import (
+    LOG2_E,
+    each,
+    exp,
+    exp2,
+    fma,
+    fnma,
+    keep_rolled,
+    load,
+    opposite,
+    replace,
+    splat,
+    store,
+    total,
+    turned,
+)
 
 FAR = 1e3  # where padding lies when pairs are compared by differences: no token is near it
 
@@ -34,48 +49,89 @@ def stride_of(atoms: int) -> int:
     return (atoms + 7) // 8 * 8
 
 
+# ln2 of the least relative weight: times a mass and a distance it must not become subnormal, which is slow.
+_LEAST = -900.0
+
+
+@njit(nogil=True)
+def _doubled(x: Any, m: Any, stride: int, dimension: int, out: Any) -> None:
+    """Each eight positions and masses twice in a row, so that any rotation of them is one load.
+
+    Component k of the eight from j on is at ``out[2 * (k * stride + j)]``, their masses where component
+    ``dimension`` would be.
+    """
+    for r in range(0, dimension * stride, 8):
+        store(out, 2 * r, load(x, r))
+        store(out, 2 * r + 8, load(x, r))
+    for j in range(0, stride, 8):
+        at = 2 * (dimension * stride + j)
+        store(out, at, load(m, j))
+        store(out, at + 8, load(m, j))
+
+
+@njit(nogil=True, error_model="numpy")
+def _turns(p: Any, q: Any, half: float, ref: float, sums_p: Any, sums_q: Any) -> Any:
+    """Lane by lane the pair (p, q) on the circle: (turn, weight) of both after it."""
+    p0, p1, mp = p
+    q0, q1, mq = q
+    u0, u1 = q0 - p0, q1 - p1
+    e = exp2(fnma(fma(u0, u0, u1 * u1), half, ref), _LEAST)
+    turn = fnma(u0, p1, u1 * p0) * e
+    return (
+        (fma(mq, turn, sums_p[0]), fma(mq, e, sums_p[1])),
+        (fnma(mp, turn, sums_q[0]), fma(mp, e, sums_q[1])),
+    )
+
+
 @njit(nogil=True, error_model="numpy")
 def pair_sums_2(
-    x: Any, m: Any, atoms: int, stride: int, dimension: int, beta: float, ref: float, force: Any, weight: Any
+    x: Any,
+    m: Any,
+    atoms: int,
+    stride: int,
+    dimension: int,
+    beta: float,
+    ref: float,
+    force: Any,
+    weight: Any,
+    scratch: Any,
 ) -> None:
     """On the circle: force_i = sum_{j != i} m_j E_ij (x_j - c_ij x_i), weight_i = sum_{j != i} m_j E_ij.
 
-    The force is tangent, so one number describes it: sum_j m_j E_ij (x_i cross x_j), which is exactly zero
-    for exactly antipodal tokens. Each exponential serves both tokens of a pair; rows go two at a time.
-    ``force`` and ``weight`` are written, padding included (there it means nothing).
+    The force is tangent, so one number describes it: sum_j m_j E_ij (x_i cross x_j). Eight tokens meet eight
+    others in eight rotations, so that each exponential serves both tokens of a pair and nothing is summed
+    across lanes. ``force`` and ``weight`` are written, padding included (there it means nothing).
+    ``scratch``: at least 2 * (dimension + 1) * stride.
     """
-    zero, half = splat(0.0), 0.5 * beta
+    eight = min(stride, 8)  # always 8, but the compiler does not know: see `keep_rolled`
+    zero, half, ref = splat(0.0), 0.5 * LOG2_E * beta, LOG2_E * ref
+    if stride > 8:
+        _doubled(x, m, stride, 2, scratch)
     for j in range(0, stride, 8):
         store(force, j, zero)
         store(weight, j, zero)
-    for i in range(0, atoms, 2):
-        block = i // 8 * 8
-        p0, p1, mp = each(x, i), each(x, stride + i), each(m, i)
-        q0, q1, mq = each(x, i + 1), each(x, stride + i + 1), each(m, i + 1)
-        x0, x1, mass = load(x, block), load(x, stride + block), load(m, block)
-        # the block on the diagonal: rows only, every partner but the token itself
-        u0, u1 = x0 - p0, x1 - p1
-        e = replace(mass * exp(fnma(fma(u0, u0, u1 * u1), half, ref)), i - block, 0.0)
-        turn_p, weight_p = e * fnma(u0, p1, u1 * p0), e
-        v0, v1 = x0 - q0, x1 - q1
-        e = replace(mass * exp(fnma(fma(v0, v0, v1 * v1), half, ref)), i + 1 - block, 0.0)
-        turn_q, weight_q = e * fnma(v0, q1, v1 * q0), e
-        for j in range(block + 8, stride, 8):
-            x0, x1, mass = load(x, j), load(x, stride + j), load(m, j)
-            u0, u1 = x0 - p0, x1 - p1
-            v0, v1 = x0 - q0, x1 - q1
-            e = exp(fnma(fma(u0, u0, u1 * u1), half, ref))
-            f = exp(fnma(fma(v0, v0, v1 * v1), half, ref))
-            s = fnma(u0, p1, u1 * p0) * e
-            t = fnma(v0, q1, v1 * q0) * f
-            turn_p, weight_p = fma(mass, s, turn_p), fma(mass, e, weight_p)
-            turn_q, weight_q = fma(mass, t, turn_q), fma(mass, f, weight_q)
-            store(force, j, fnma(t, mq, fnma(s, mp, load(force, j))))
-            store(weight, j, fma(f, mq, fma(e, mp, load(weight, j))))
-        force[i] += total(turn_p)
-        weight[i] += total(weight_p)
-        force[i + 1] += total(turn_q)
-        weight[i + 1] += total(weight_q)
+    for i in range(0, stride, 8):
+        p = load(x, i), load(x, stride + i), load(m, i)
+        # among themselves: at rotation 4 both lanes of a pair meet, then 5, 6, 7
+        q = opposite(p[0]), opposite(p[1]), opposite(p[2])
+        sums_q = zero, zero
+        sums_p, _ = _turns(p, q, half, ref, (load(force, i), load(weight, i)), sums_q)
+        for _ in range(3):
+            q = turned(q[0]), turned(q[1]), turned(q[2])
+            sums_p, sums_q = _turns(p, q, half, ref, sums_p, sums_q)
+            sums_q = turned(sums_q[0]), turned(sums_q[1])
+        sums_p = sums_p[0] + sums_q[0], sums_p[1] + sums_q[1]
+        for j in range(i + 8, stride, 8):
+            sums_q = zero, zero
+            for at in range(2 * j, 2 * j + eight):
+                keep_rolled()
+                q = load(scratch, at), load(scratch, 2 * stride + at), load(scratch, 4 * stride + at)
+                sums_p, sums_q = _turns(p, q, half, ref, sums_p, sums_q)
+                sums_q = turned(sums_q[0]), turned(sums_q[1])
+            store(force, j, load(force, j) + sums_q[0])
+            store(weight, j, load(weight, j) + sums_q[1])
+        store(force, i, sums_p[0])
+        store(weight, i, sums_p[1])
     for j in range(0, stride, 8):
         turn = load(force, j)
         store(force, j, zero - turn * load(x, stride + j))
@@ -83,49 +139,122 @@ def pair_sums_2(
 
 
 @njit(nogil=True, error_model="numpy")
+def _pulls(p: Any, q: Any, half: float, ref: float, sums_p: Any, sums_q: Any) -> Any:
+    """Lane by lane the pair (p, q) on S²: (weight, twice the gap, x_j - x_i), weighted, of both after it."""
+    p0, p1, p2, mp = p
+    q0, q1, q2, mq = q
+    u0, u1, u2 = q0 - p0, q1 - p1, q2 - p2
+    h = fma(u0, u0, fma(u1, u1, u2 * u2))
+    e = exp2(fnma(h, half, ref), _LEAST)
+    f, g = mq * e, mp * e
+    return (
+        (
+            sums_p[0] + f,
+            fma(f, h, sums_p[1]),
+            fma(f, u0, sums_p[2]),
+            fma(f, u1, sums_p[3]),
+            fma(f, u2, sums_p[4]),
+        ),
+        (
+            sums_q[0] + g,
+            fma(g, h, sums_q[1]),
+            fnma(g, u0, sums_q[2]),
+            fnma(g, u1, sums_q[3]),
+            fnma(g, u2, sums_q[4]),
+        ),
+    )
+
+
+@njit(nogil=True)
+def _all_turned(s: Any) -> Any:
+    return turned(s[0]), turned(s[1]), turned(s[2]), turned(s[3]), turned(s[4])
+
+
+@njit(nogil=True)
+def _added(s: Any, t: Any) -> Any:
+    return s[0] + t[0], s[1] + t[1], s[2] + t[2], s[3] + t[3], s[4] + t[4]
+
+
+@njit(nogil=True)
+def _add(force: Any, weight: Any, scratch: Any, gaps: int, stride: int, j: int, s: Any) -> None:
+    store(weight, j, load(weight, j) + s[0])
+    store(scratch, gaps + j, load(scratch, gaps + j) + s[1])
+    store(force, j, load(force, j) + s[2])
+    store(force, stride + j, load(force, stride + j) + s[3])
+    store(force, 2 * stride + j, load(force, 2 * stride + j) + s[4])
+
+
+@njit(nogil=True, error_model="numpy")
 def pair_sums_3(
-    x: Any, m: Any, atoms: int, stride: int, dimension: int, beta: float, ref: float, force: Any, weight: Any
+    x: Any,
+    m: Any,
+    atoms: int,
+    stride: int,
+    dimension: int,
+    beta: float,
+    ref: float,
+    force: Any,
+    weight: Any,
+    scratch: Any,
 ) -> None:
-    """On S²: the sums of `pair_sums_2` as vectors, with x_j - c_ij x_i = (x_j - x_i) + h_ij x_i."""
-    zero = splat(0.0)
+    """On S²: the sums of `pair_sums_2` as vectors, with x_j - c_ij x_i = (x_j - x_i) + h_ij x_i.
+
+    ``scratch``: at least 9 * stride.
+    """
+    eight = min(stride, 8)
+    zero, half, ref = splat(0.0), 0.5 * LOG2_E * beta, LOG2_E * ref
+    nothing = zero, zero, zero, zero, zero
+    gaps = 8 * stride  # where the scratch is free
+    if stride > 8:
+        _doubled(x, m, stride, 3, scratch)
     for j in range(0, stride, 8):
         store(weight, j, zero)
+        store(scratch, gaps + j, zero)
         store(force, j, zero)
         store(force, stride + j, zero)
         store(force, 2 * stride + j, zero)
-    for i in range(atoms):
-        block = i // 8 * 8
-        p0, p1, p2, mp = each(x, i), each(x, stride + i), each(x, 2 * stride + i), each(m, i)
-        u0 = load(x, block) - p0
-        u1 = load(x, stride + block) - p1
-        u2 = load(x, 2 * stride + block) - p2
-        h = fma(u0, u0, fma(u1, u1, u2 * u2)) * 0.5
-        e = replace(load(m, block) * exp(fnma(h, beta, ref)), i - block, 0.0)
-        row_weight, row_gap = e, e * h
-        row0, row1, row2 = e * u0, e * u1, e * u2
-        for j in range(block + 8, stride, 8):
-            x0, x1, x2, mass = load(x, j), load(x, stride + j), load(x, 2 * stride + j), load(m, j)
-            u0, u1, u2 = x0 - p0, x1 - p1, x2 - p2
-            h = fma(u0, u0, fma(u1, u1, u2 * u2)) * 0.5
-            e = exp(fnma(h, beta, ref))
-            g = mass * e
-            row_weight, row_gap = row_weight + g, fma(g, h, row_gap)
-            row0, row1, row2 = fma(g, u0, row0), fma(g, u1, row1), fma(g, u2, row2)
-            g = e * mp
-            store(weight, j, load(weight, j) + g)
-            store(force, j, fma(g, fma(h, x0, zero - u0), load(force, j)))
-            store(force, stride + j, fma(g, fma(h, x1, zero - u1), load(force, stride + j)))
-            store(force, 2 * stride + j, fma(g, fma(h, x2, zero - u2), load(force, 2 * stride + j)))
-        weight[i] += total(row_weight)
-        gap = total(row_gap)
-        force[i] += total(row0) + gap * x[i]
-        force[stride + i] += total(row1) + gap * x[stride + i]
-        force[2 * stride + i] += total(row2) + gap * x[2 * stride + i]
+    for i in range(0, stride, 8):
+        p = load(x, i), load(x, stride + i), load(x, 2 * stride + i), load(m, i)
+        q = opposite(p[0]), opposite(p[1]), opposite(p[2]), opposite(p[3])
+        sums_q = nothing
+        sums_p, _ = _pulls(p, q, half, ref, nothing, nothing)
+        for _ in range(3):
+            q = turned(q[0]), turned(q[1]), turned(q[2]), turned(q[3])
+            sums_p, sums_q = _pulls(p, q, half, ref, sums_p, sums_q)
+            sums_q = _all_turned(sums_q)
+        sums_p = _added(sums_p, sums_q)
+        for j in range(i + 8, stride, 8):
+            sums_q = nothing
+            for at in range(2 * j, 2 * j + eight):
+                keep_rolled()
+                q = (
+                    load(scratch, at),
+                    load(scratch, 2 * stride + at),
+                    load(scratch, 4 * stride + at),
+                    load(scratch, 6 * stride + at),
+                )
+                sums_p, sums_q = _pulls(p, q, half, ref, sums_p, sums_q)
+                sums_q = _all_turned(sums_q)
+            _add(force, weight, scratch, gaps, stride, j, sums_q)
+        _add(force, weight, scratch, gaps, stride, i, sums_p)
+    for j in range(0, stride, 8):
+        h = load(scratch, gaps + j) * 0.5
+        for r in range(j, 3 * stride, stride):
+            store(force, r, fma(h, load(x, r), load(force, r)))
 
 
 @njit(nogil=True, error_model="numpy")
 def pair_sums_d(
-    x: Any, m: Any, atoms: int, stride: int, dimension: int, beta: float, ref: float, force: Any, weight: Any
+    x: Any,
+    m: Any,
+    atoms: int,
+    stride: int,
+    dimension: int,
+    beta: float,
+    ref: float,
+    force: Any,
+    weight: Any,
+    scratch: Any,
 ) -> None:
     """In any dimension: the sums of `pair_sums_2` as vectors, eight targets (lanes) by eight sources.
 
@@ -133,6 +262,7 @@ def pair_sums_d(
     size n² is stored. c_ij comes from a product, so force_i carries an absolute error of 1e-16 weight_i.
     """
     zero = splat(0.0)
+    beta, shift = LOG2_E * beta, LOG2_E * (ref - beta)
     for i in range(0, stride, 8):
         for k in range(dimension):
             store(force, k * stride + i, zero)
@@ -150,15 +280,14 @@ def pair_sums_d(
                 c5 = fma(target, each(x, at + j + 5), c5)
                 c6 = fma(target, each(x, at + j + 6), c6)
                 c7 = fma(target, each(x, at + j + 7), c7)
-            shift = ref - beta
-            e0 = exp(fma(c0, beta, shift)) * each(m, j)
-            e1 = exp(fma(c1, beta, shift)) * each(m, j + 1)
-            e2 = exp(fma(c2, beta, shift)) * each(m, j + 2)
-            e3 = exp(fma(c3, beta, shift)) * each(m, j + 3)
-            e4 = exp(fma(c4, beta, shift)) * each(m, j + 4)
-            e5 = exp(fma(c5, beta, shift)) * each(m, j + 5)
-            e6 = exp(fma(c6, beta, shift)) * each(m, j + 6)
-            e7 = exp(fma(c7, beta, shift)) * each(m, j + 7)
+            e0 = exp2(fma(c0, beta, shift), _LEAST) * each(m, j)
+            e1 = exp2(fma(c1, beta, shift), _LEAST) * each(m, j + 1)
+            e2 = exp2(fma(c2, beta, shift), _LEAST) * each(m, j + 2)
+            e3 = exp2(fma(c3, beta, shift), _LEAST) * each(m, j + 3)
+            e4 = exp2(fma(c4, beta, shift), _LEAST) * each(m, j + 4)
+            e5 = exp2(fma(c5, beta, shift), _LEAST) * each(m, j + 5)
+            e6 = exp2(fma(c6, beta, shift), _LEAST) * each(m, j + 6)
+            e7 = exp2(fma(c7, beta, shift), _LEAST) * each(m, j + 7)
             if i == j:
                 e0, e1, e2, e3 = (
                     replace(e0, 0, 0.0),

@@ -133,8 +133,8 @@ def _bundled(
 def _tasks_in(left: NDArray[np.float64], target_seconds: float, workers: int) -> NDArray[np.float64]:
     """How many tasks so many seconds of work make, not rounded.
 
-    Each takes what is left / (SHARES * workers), or the target if that is less: fewer and fewer seconds, as in
-    guided self-scheduling (Polychronopoulos and Kuck, IEEE Trans. Comput. C-36, 1425, 1987).
+    Each takes what is left / (SHARES * workers), or the target if that is less: fewer and fewer seconds, as
+    in guided self-scheduling (Polychronopoulos and Kuck, IEEE Trans. Comput. C-36, 1425, 1987).
     """
     shares = SHARES * workers
     shortest = min(max(SHORTEST_SECONDS, SCHEDULING_SECONDS * workers), target_seconds)
