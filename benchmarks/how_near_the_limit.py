@@ -24,21 +24,26 @@ EXPONENTIALS = 2**13  # in one call of numpy.exp: in and out stay in the nearest
 
 @njit(nogil=True, error_model="numpy")
 def _sums(
-    sums: Any, x: Any, m: Any, n: int, stride: int, d: int, force: Any, weight: Any, times: int
+    sums: Any, x: Any, m: Any, n: int, stride: int, d: int, force: Any, weight: Any, scratch: Any, times: int
 ) -> None:
     for _ in range(times):
-        sums(x, m, n, stride, d, BETA, 0.0, force, weight)
+        sums(x, m, n, stride, d, BETA, 0.0, force, weight, scratch)
 
 
 @njit(nogil=True, error_model="numpy")
 def _velocities(
-    velocity: Any, x: Any, m: Any, n: int, stride: int, d: int, v: Any, weight: Any, times: int
+    velocity: Any,
+    x: Any,
+    m: Any,
+    n: int,
+    stride: int,
+    d: int,
+    v: Any,
+    weight: Any,
+    scratch: Any,
+    times: int,
 ) -> None:
-    p, matrices, scratch = (
-        np.array([BETA, 1.0, 1.0 / n]),
-        np.empty((0, 0, 0)),
-        np.empty(3 * stride + 2 * d * stride),
-    )
+    p, matrices = np.array([BETA, 1.0, 1.0 / n]), np.empty((0, 0, 0))
     for _ in range(times):
         velocity(x, m, n, stride, d, 0.0, p, matrices, v, weight, scratch)
 
@@ -55,14 +60,15 @@ def contenders(n: int, d: int, work: int) -> tuple[dict[str, Any], int]:
     """The pair sum, the whole velocity and numpy.exp, and how often the first two are done in one call."""
     x, m, stride = flat(n, d)
     force, weight = np.empty(x.size), np.empty(stride)
+    scratch = np.empty(pairs.scratch_size(stride, d))
     gaps = np.linspace(0.0, 2.0 * BETA, EXPONENTIALS)
     arguments, out = -gaps, np.empty(EXPONENTIALS)
     times = max(1, work // (n * n * d))
     sums = SUMS.get(d, pairs.pair_sums_d)
     velocity = VELOCITIES.get(d, fields.hypersphere_velocity)
     return {
-        "sums": lambda: _sums(sums, x, m, n, stride, d, force, weight, times),
-        "velocity": lambda: _velocities(velocity, x, m, n, stride, d, force, weight, times),
+        "sums": lambda: _sums(sums, x, m, n, stride, d, force, weight, scratch, times),
+        "velocity": lambda: _velocities(velocity, x, m, n, stride, d, force, weight, scratch, times),
         "exp": lambda: np.exp(arguments, out=out),
     }, times
 
@@ -128,15 +134,10 @@ def beside_dgemm(quick: bool) -> Table:
 
 
 def blas() -> str:
-    """The BLAS that NumPy has loaded, and the kernels that it chose."""
-    try:
-        from threadpoolctl import threadpool_info
-    except ImportError:
-        return "not known without threadpoolctl"
-    found = [info for info in threadpool_info() if info["user_api"] == "blas" and "numpy" in info["filepath"]]
-    return "; ".join(
-        f"{i['internal_api']} {i['version']}, kernels {i.get('architecture', '?')}" for i in found
-    )
+    """The BLAS that NumPy was built with."""
+    found: Any = np.show_config(mode="dicts")
+    library = found["Build Dependencies"]["blas"]
+    return f"{library['name']} {library['version']}"
 
 
 def vectors(quick: bool) -> Table:
@@ -145,7 +146,8 @@ def vectors(quick: bool) -> Table:
     for sums in (*SUMS.values(), pairs.pair_sums_d):
         if not sums.signatures:
             x, m, stride = flat(8, 2)
-            sums(x, m, 8, stride, 2, BETA, 0.0, np.empty(x.size), np.empty(stride))
+            scratch = np.empty(pairs.scratch_size(stride, 2))
+            sums(x, m, 8, stride, 2, BETA, 0.0, np.empty(x.size), np.empty(stride), scratch)
         text = "\n".join(sums.inspect_asm().values())
         packed = re.findall(r"^\s+v?\w+pd\s.*$", text, re.MULTILINE)
         wide = [sum(f"%{kind}mm" in line for line in packed) for kind in "zyx"]

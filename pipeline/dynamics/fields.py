@@ -25,15 +25,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from pipeline.sphere import pairs
-from pipeline.sphere.lanes import fma, load, splat, store, total, where_above
+from pipeline.sphere.lanes import fma, kernel, load, splat, store, total, where_above
 
 _ROUNDING = 4 * float(np.finfo(np.float64).eps)
 
 
-@njit(nogil=True, error_model="numpy")
+@kernel
 def _settle(
     m: Any, stride: int, dimension: int, ref: float, normalised: float, share: float, v: Any, weight: Any
 ) -> float:
@@ -76,11 +75,11 @@ def _identity_velocity(sums: Any, name: str) -> Any:
         scratch: Any,
     ) -> float:
         sums(x, m, atoms, stride, dimension, p[0], ref, v, weight, scratch)
-        return _settle(m, stride, dimension, ref, p[1], p[2], v, weight)
+        return _settle(m, stride, dimension, ref, p[1], p[2], v, weight)  # type: ignore[no-any-return]
 
     # numba names symbols by qualified name: two fields loaded from caches must not share one
     velocity.__name__ = velocity.__qualname__ = name
-    return njit(nogil=True, error_model="numpy")(velocity)
+    return kernel(velocity)
 
 
 circle_velocity = _identity_velocity(pairs.pair_sums_2, "circle_velocity")
@@ -88,7 +87,7 @@ sphere_velocity = _identity_velocity(pairs.pair_sums_3, "sphere_velocity")
 hypersphere_velocity = _identity_velocity(pairs.pair_sums_d, "hypersphere_velocity")
 
 
-@njit(nogil=True)
+@kernel
 def identity_reference(
     x: Any, m: Any, atoms: int, stride: int, dimension: int, p: Any, matrices: Any, scratch: Any, least: float
 ) -> float:
@@ -96,7 +95,7 @@ def identity_reference(
     return p[0] * least  # type: ignore[no-any-return]
 
 
-@njit(nogil=True, error_model="numpy")
+@kernel
 def _apply(matrix: Any, x: Any, atoms: int, stride: int, dimension: int, out: Any) -> None:
     """Matrix times each position; padding becomes 0."""
     for k in range(dimension):
@@ -108,7 +107,7 @@ def _apply(matrix: Any, x: Any, atoms: int, stride: int, dimension: int, out: An
                 out[k * stride + i] += c * x[q * stride + i]
 
 
-@njit(nogil=True, error_model="numpy")
+@kernel
 def _general_sums(
     x: Any,
     m: Any,
@@ -149,7 +148,7 @@ def _general_sums(
     )
 
 
-@njit(nogil=True, error_model="numpy")
+@kernel
 def _log_factor(p: Any, stride: int, scratch: Any, i: int) -> float:
     """Ln of what turns row i's relative sums into attention weights, on USA's own clock e^beta t."""
     if p[1] > 0.0:
@@ -157,7 +156,7 @@ def _log_factor(p: Any, stride: int, scratch: Any, i: int) -> float:
     return scratch[i] - p[0] + np.log(p[2])  # type: ignore[no-any-return]
 
 
-@njit(nogil=True, error_model="numpy")
+@kernel
 def attention_velocity(
     x: Any,
     m: Any,
@@ -195,13 +194,14 @@ def attention_velocity(
     return attention
 
 
-@njit(nogil=True, error_model="numpy")
+@kernel
 def attention_reference(
     x: Any, m: Any, atoms: int, stride: int, dimension: int, p: Any, matrices: Any, scratch: Any, least: float
 ) -> float:
     """Minus the logarithm of the strongest row's largest weight on another token, up to masses."""
     size = dimension * stride
-    v, weight = np.empty(size), np.empty(stride)
+    spare = scratch[3 * stride + 2 * size :]  # `_general_sums` needs what is before
+    v, weight = spare[:size], spare[size : size + stride]
     _general_sums(x, m, atoms, stride, dimension, p, matrices, False, v, weight, scratch)
     best = -np.inf
     for i in range(atoms):
@@ -209,7 +209,7 @@ def attention_reference(
     return -best
 
 
-@njit(nogil=True, error_model="numpy")
+@kernel
 def valued_velocity(
     x: Any,
     m: Any,
@@ -238,7 +238,7 @@ def valued_velocity(
     return 1.0
 
 
-@njit(nogil=True)
+@kernel
 def no_reference(
     x: Any, m: Any, atoms: int, stride: int, dimension: int, p: Any, matrices: Any, scratch: Any, least: float
 ) -> float:
@@ -246,7 +246,7 @@ def no_reference(
     return 0.0
 
 
-@njit(nogil=True, error_model="numpy")
+@kernel
 def layer_average(
     x: Any,
     m: Any,
@@ -268,8 +268,3 @@ def layer_average(
         factor = np.exp(scratch[i] - scratch[stride + i]) if p[1] > 0.0 else p[2] * np.exp(scratch[i])
         for k in range(dimension):
             v[k * stride + i] *= factor
-
-
-def scratch_size(stride: int, dimension: int) -> int:
-    """Float64s of scratch that any field here needs."""
-    return 3 * stride + 2 * dimension * stride

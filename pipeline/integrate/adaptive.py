@@ -26,7 +26,8 @@ import numpy as np
 
 from pipeline.integrate import events, pair
 from pipeline.integrate import runge_kutta as rk
-from pipeline.integrate.atoms import choose, clear, coalesce, normalise, pack, unpack
+from pipeline.integrate.atoms import choose, clear, coalesce, duplicate, normalise, pack, unpack
+from pipeline.integrate.workspace import Workspace
 from pipeline.sphere import gaps, pairs
 
 # outcomes
@@ -53,10 +54,11 @@ pass_pair: Any = None  # `pipeline.integrate.pair`, bound to the same
 
 
 def solve(
+    work: Workspace,
     tokens: Any,
     weights: Any,
     shares: Any,
-    member: Any,
+    tokens_in: Any,
     beta: float,
     normalised: float,
     decays: float,
@@ -73,9 +75,9 @@ def solve(
     record: Any,
     begin: Any,
 ) -> Any:
-    """Follow one trajectory; returns (outcome, evaluations, steps).
+    """Follow one trajectory in ``work``; returns (outcome, evaluations, steps).
 
-    tokens: (n, dimension) unit rows; weights, shares: (n,), and member: what `atoms` calls mass, squares
+    tokens: (n, dimension) unit rows; weights, shares: (n,), and tokens_in: what `atoms` calls mass, squares
     and member. ``decays``, ``coalesces``, ``geodesic``, ``clock_offset``: as the field declares them.
     ``coalescence``: a chord. ``log_times``: ascending natural logarithms, at most ``log_horizon`` (inf:
     until one atom is left). ``begin``: `FROM_THE_START`, or the same five of the method that came this far.
@@ -89,11 +91,13 @@ def solve(
     decay = decays * beta
 
     # all atoms
-    x = np.full(size, pairs.FAR)
-    mass, squares, mark = np.zeros(stride), np.zeros(stride), np.zeros(stride)
-    aside, nearest = np.zeros(stride), np.zeros(stride)
-    member, labels, queue = member.copy(), np.zeros(n, np.int64), np.zeros(n, np.int64)
-    together = np.zeros((n, n), np.bool_)
+    x, shown = work.x, work.shown  # ``shown``: positions at a save time
+    mass, squares, mark, aside, nearest = work.mass, work.squares, work.mark, work.aside, work.nearest
+    member, labels, queue, together = work.member, work.labels, work.queue, work.together
+    x[:] = pairs.FAR
+    mass[:], squares[:] = 0.0, 0.0
+    for token in range(member.size):
+        member[token] = tokens_in[token]
     total_mass = 0.0
     bits = 12345
     for i in range(n):
@@ -112,22 +116,19 @@ def solve(
     clusters = gaps.components(together, atoms, labels, queue)
     log_clock, clusters_before, index, evaluations, steps = begin
     on_clusters(record, log_clock + offset, clusters_before, clusters, labels, member, 0.0, 0.0)
-    shown = x.copy()  # positions at a save time
 
     # the atoms that move, packed
-    moving, slot_of = np.arange(n), np.arange(n)
+    moving, slot_of = work.moving, work.slot_of
     count, packed = atoms, stride
-    start, end, trial = np.empty(size), np.empty(size), np.empty(size)
-    m, weight = np.empty(stride), np.empty(stride)
-    slopes = np.zeros(rk.ALL_STAGES * size)
-    rates, lapse = np.zeros(rk.ALL_STAGES), np.zeros(rk.DEGREE)
-    coefficients = np.empty(rk.DEGREE * size)
-    scratch = np.empty(3 * stride + 2 * size)
-    one, terms, products = np.empty(dimension), np.empty(8 * dimension), np.empty(64)
-    p = np.array([beta, normalised, 1.0 / total_mass])
+    start, end, trial, m, weight = work.start, work.end, work.trial, work.m, work.weight
+    slopes, coefficients, scratch = work.slopes, work.coefficients, work.scratch
+    rates, lapse, one, p = work.rates, work.lapse, work.one, work.p
+    p[0], p[1], p[2] = beta, normalised, 1.0 / total_mass
 
     refusals = 0
-    ref, signature, least, least_aside, least_then = 0.0, 0.0, 0.0, 0.0, 0.0
+    ref, least, least_aside, least_then = 0.0, 0.0, 0.0, 0.0
+    before, after = work.before, work.after  # who is near a moving atom, at both ends of a step
+    first, second, theta = work.first, work.second, work.theta  # pairs that cross
     h = 0.0
     stirred = True
     outcome = DONE
@@ -155,9 +156,9 @@ def solve(
             size = dimension * packed
             pack(x, mass, stride, dimension, moving, count, start, m, packed)
             least_then = least
-            _, _, signature = gaps.survey(x, atoms, stride, dimension, moving, count, aside, mark, delta)
+            gaps.survey(x, atoms, stride, dimension, moving, count, aside, mark, delta, before)
 
-            before = ref
+            ref_before = ref
             ref = reference(start, m, count, packed, dimension, p, matrices, scratch, least)
             slope = slopes[:size]
             k0 = velocity(start, m, count, packed, dimension, ref, p, matrices, slope, weight, scratch)
@@ -179,24 +180,15 @@ def solve(
                 clear_by = pair.clearance(x, atoms, stride, dimension, i, j, one, pair.angle(y))
                 if atoms == 2 or (clear_by > delta and decay * (clear_by - least) > window):
                     log_clock, index, clusters, cost = pass_pair(
-                        x,
-                        mass,
-                        squares,
-                        member,
-                        labels,
-                        queue,
-                        together,
+                        work,
                         atoms,
                         stride,
                         dimension,
                         i,
                         j,
-                        one,
                         y,
                         closeness,
-                        p,
                         matrices,
-                        scratch,
                         tolerance,
                         delta,
                         offset,
@@ -216,8 +208,8 @@ def solve(
                     continue
             # the last step in the same time or, if the clock now runs slower, one that changes weights by a
             # third
-            h *= np.exp(min(before - ref, 0.0))
-            if h == 0.0 or before - ref < -0.1:
+            h *= np.exp(min(ref_before - ref, 0.0))
+            if h == 0.0 or ref_before - ref < -0.1:
                 h = max(h, 0.3 / (speed * (1.0 + 2.0 * beta * np.sqrt(2.0 * least))))
 
         # one trial step
@@ -263,19 +255,15 @@ def solve(
             break
         rates[rk.LAST] = 1.0 / rate
         unpack(end, packed, dimension, moving, count, x, stride)
-        among, across, mark_after = gaps.survey(
-            x, atoms, stride, dimension, moving, count, aside, mark, delta
-        )
+        among, across = gaps.survey(x, atoms, stride, dimension, moving, count, aside, mark, delta, after)
 
         # what happened within the step
         saves = 0
         while index + saves < log_times.size and log_times[index + saves] - offset <= log_after:
             saves += 1
-        crossings = 0
-        if mark_after != signature:
-            crossings = events.list_crossings(
-                x, atoms, stride, dimension, moving, count, slot_of, together, delta, queue[:0], queue[:0]
-            )
+        crossings = events.list_crossings(
+            x, atoms, stride, dimension, moving, count, slot_of, before, after, together, delta, first, second
+        )
         if saves > 0 or crossings > 0:
             for stage in rk.EXTRA:
                 rk.combine(start, slopes, size, stage, h, trial)
@@ -285,13 +273,8 @@ def solve(
                 rates[stage] = 1.0 / extra
             rk.interpolant(start, end, slopes, size, h, coefficients)
             rk.time_interpolant(rates, h, duration, lapse)
-            first, second = np.empty(crossings, np.int64), np.empty(crossings, np.int64)
-            theta = np.empty(crossings)
             pending = 0
             if crossings > 0:
-                events.list_crossings(
-                    x, atoms, stride, dimension, moving, count, slot_of, together, delta, first, second
-                )
                 parting = False
                 for q in range(crossings):
                     parting = parting or together[first[q], second[q]]
@@ -313,8 +296,7 @@ def solve(
                         slot_of[j],
                         one,
                         delta,
-                        terms,
-                        products,
+                        work.terms,
                     )
                     pending += 1
                 events.sort_by(theta, pending, first, second)
@@ -339,13 +321,13 @@ def solve(
                 if s < saves:
                     rk.evaluate_all(coefficients, start, size, at, trial)
                     normalise(trial, count, packed, dimension)
-                    shown[:] = x
+                    duplicate(x, dimension * stride, shown)
                     unpack(trial, packed, dimension, moving, count, shown, stride)
                     on_save(
                         record, index, shown, mass, squares, member, atoms, stride, dimension, beta, clusters
                     )
                     index += 1
-            signature = mark_after
+            before, after = after, before
 
         # the next step begins where this one ended
         log_clock = log_after

@@ -11,13 +11,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from pipeline.sphere import gaps, pairs
-from pipeline.sphere.lanes import fma, load, root, splat, store
+from pipeline.sphere.lanes import fma, kernel, load, root, splat, store
 
 
-@njit(nogil=True)
+@kernel
 def normalise(x: Any, atoms: int, stride: int, dimension: int) -> None:
     """Put positions back on the sphere."""
     whole = atoms // 8 * 8
@@ -38,7 +37,14 @@ def normalise(x: Any, atoms: int, stride: int, dimension: int) -> None:
             x[k * stride + i] *= inverse
 
 
-@njit(nogil=True)
+@kernel
+def duplicate(x: Any, size: int, out: Any) -> None:
+    """Write the first ``size`` entries of ``x`` to ``out``."""
+    for r in range(0, size, 8):
+        store(out, r, load(x, r))
+
+
+@kernel
 def clear(x: Any, mass: Any, atoms: int, stride: int, dimension: int, away: float) -> None:
     """Make the lanes from ``atoms`` on padding."""
     for i in range(atoms, stride):
@@ -47,7 +53,7 @@ def clear(x: Any, mass: Any, atoms: int, stride: int, dimension: int, away: floa
             x[k * stride + i] = away
 
 
-@njit(nogil=True)
+@kernel
 def choose(
     nearest: Any, chosen: float, atoms: int, stride: int, moving: Any, slot_of: Any, aside: Any, mark: Any
 ) -> tuple[int, float]:
@@ -72,7 +78,7 @@ def choose(
     return count, least
 
 
-@njit(nogil=True)
+@kernel
 def pack(
     x: Any,
     mass: Any,
@@ -92,7 +98,7 @@ def pack(
     clear(packed_x, m, count, packed, dimension, pairs.padding(dimension))
 
 
-@njit(nogil=True)
+@kernel
 def unpack(packed_x: Any, packed: int, dimension: int, moving: Any, count: int, x: Any, stride: int) -> None:
     """Put the moving atoms back among all."""
     for k in range(dimension):
@@ -100,7 +106,7 @@ def unpack(packed_x: Any, packed: int, dimension: int, moving: Any, count: int, 
             x[k * stride + moving[a]] = packed_x[k * packed + a]
 
 
-@njit(nogil=True)
+@kernel
 def coalesce(
     x: Any,
     mass: Any,
@@ -121,11 +127,8 @@ def coalesce(
     """
     i = 0
     while i < atoms:
-        j = i + 1
+        j = gaps.next_within(x, i, i + 1, atoms, stride, dimension, closeness)
         while j < atoms:
-            if gaps.gap(x, i, j, stride, dimension) > closeness:
-                j += 1
-                continue
             whole = mass[i] + mass[j]
             square = 0.0
             for k in range(dimension):
@@ -160,6 +163,7 @@ def coalesce(
                 x[k * stride + last] = pairs.FAR
             mass[last] = 0.0
             atoms = last
-            j = i + 1  # the mean may have come within reach of others
+            # the mean may have come within reach of others
+            j = gaps.next_within(x, i, i + 1, atoms, stride, dimension, closeness)
         i += 1
     return atoms

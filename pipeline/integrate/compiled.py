@@ -2,8 +2,9 @@
 
 A template is an ordinary function that calls some module-level names (`velocity`, `on_save`, ...). `bind`
 makes a copy in which those names are the given functions. If all of them are compiled the copy is compiled
-too, without the GIL, and cached on disk: a second process loads it. If one is a plain Python function the
-copy stays plain Python and runs the very same steps, with every array operation still compiled.
+too, as a kernel (see `pipeline.sphere.lanes`), and cached on disk: a second process loads it. If one is a
+plain Python function the copy stays plain Python and runs the very same steps, with every array operation
+still compiled.
 
 numba names a cache file after the qualified name of a function and looks only at that function's own file for
 changes; the copy's name therefore holds the bound functions and a digest of all sources that can be part of
@@ -20,6 +21,8 @@ from typing import Any
 
 from numba import njit
 from numba.core.dispatcher import Dispatcher
+
+from pipeline.sphere.lanes import KERNEL
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 _SOURCES = ("sphere", "dynamics", "integrate", "observe")
@@ -58,5 +61,5 @@ def bind(template: Any, **functions: Any) -> Any:
     copy.__name__ = f"{template.__name__}_{hashlib.sha256(names.encode()).hexdigest()[:12]}"
     copy.__qualname__ = f"{copy.__name__}_{_digest()}"  # a file's name, so short
     if all(isinstance(function, Dispatcher) for function in functions.values()):
-        return njit(nogil=True, cache=True, error_model="numpy")(copy)
+        return njit(cache=True, **KERNEL)(copy)
     return copy

@@ -11,13 +11,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from pipeline.integrate.runge_kutta import DEGREE, evaluate
 from pipeline.sphere import gaps
+from pipeline.sphere.lanes import kernel
 
 
-@njit(nogil=True, error_model="numpy")
+@kernel
 def crossing(
     coefficients: Any,
     start: Any,
@@ -28,14 +28,11 @@ def crossing(
     rest: Any,
     delta: float,
     terms: Any,
-    products: Any,
 ) -> float:
     """Fraction of the step at which the gap of a pair crosses delta.
 
-    The other atom moves too if ``other`` >= 0, else it rests at ``rest``. On the interpolant the difference
-    of the positions is a combination of eight vectors, so the gap is a quadratic form of their inner
-    products. The root of ln(gap / delta), nearly linear when close tokens contract, by the Illinois method.
-    ``terms`` (8 * dimension) and ``products`` (64) are scratch.
+    The other atom moves too if ``other`` >= 0, else it rests at ``rest``. The root of ln(gap / delta), nearly
+    linear when close tokens contract, by the Illinois method. ``terms`` (8 * dimension) is scratch.
     """
     size = stride * dimension
     for k in range(dimension):
@@ -44,14 +41,8 @@ def crossing(
         for p in range(DEGREE):
             away = coefficients[p * size + q] if other >= 0 else 0.0
             terms[(p + 1) * dimension + k] = coefficients[p * size + r] - away
-    for p in range(DEGREE + 1):
-        for q in range(p + 1):
-            product = 0.0
-            for k in range(dimension):
-                product += terms[p * dimension + k] * terms[q * dimension + k]
-            products[p * 8 + q] = product if p == q else 2.0 * product
 
-    f_low, f_high = _log_gap(products, 0.0, delta), _log_gap(products, 1.0, delta)
+    f_low, f_high = _log_gap(terms, dimension, 0.0, delta), _log_gap(terms, dimension, 1.0, delta)
     if (f_low > 0.0) == (f_high > 0.0):
         return 0.0  # the state at the start was a rounding error off: the crossing is here
     low, high, theta, side = 0.0, 1.0, 0.5, 0
@@ -59,7 +50,7 @@ def crossing(
         theta = (low * f_high - high * f_low) / (f_high - f_low)
         if not low < theta < high:
             theta = 0.5 * (low + high)
-        f = _log_gap(products, theta, delta)
+        f = _log_gap(terms, dimension, theta, delta)
         if abs(f) < 1e-13 or high - low < 1e-15:
             break
         if (f > 0.0) == (f_low > 0.0):
@@ -75,19 +66,17 @@ def crossing(
     return theta
 
 
-@njit(nogil=True)
-def _log_gap(products: Any, theta: float, delta: float) -> float:
-    """ln(gap / delta) of `crossing`'s pair, with the interpolant's basis 1, θ, θ(1-θ), θ²(1-θ), ..."""
-    square = products[0]
-    basis = np.ones(8)
-    for p in range(1, 8):
-        basis[p] = basis[p - 1] * (theta if p % 2 == 1 else 1.0 - theta)
-        for q in range(p + 1):
-            square += products[p * 8 + q] * basis[p] * basis[q]
+@kernel
+def _log_gap(terms: Any, dimension: int, theta: float, delta: float) -> float:
+    """ln(gap / delta) of `crossing`'s pair at a fraction theta of the step."""
+    square = 0.0
+    for k in range(dimension):
+        away = terms[k] + evaluate(terms, dimension, dimension + k, theta)
+        square += away * away
     return np.log(max(0.5 * square, 1e-300) / delta)  # type: ignore[no-any-return]
 
 
-@njit(nogil=True, error_model="numpy")
+@kernel
 def time_fraction(coefficients: Any, duration: float, target: float) -> float:
     """Fraction of the step at which its elapsed time is ``target``; monotone, by the Illinois method."""
     low, high = 0.0, 1.0
@@ -117,7 +106,7 @@ def time_fraction(coefficients: Any, duration: float, target: float) -> float:
     return theta
 
 
-@njit(nogil=True, error_model="numpy")
+@kernel
 def fraction_at(
     target: float,
     coefficients: Any,
@@ -137,11 +126,11 @@ def fraction_at(
     if base == np.inf:
         return (target - log_clock) / (log_after - log_clock)
     if log_clock == -np.inf:
-        return time_fraction(coefficients, duration, np.exp(target - ref))
-    return time_fraction(coefficients, duration, base * np.expm1(target - log_clock))
+        return time_fraction(coefficients, duration, np.exp(target - ref))  # type: ignore[no-any-return]
+    return time_fraction(coefficients, duration, base * np.expm1(target - log_clock))  # type: ignore[no-any-return]
 
 
-@njit(nogil=True)
+@kernel
 def list_crossings(
     x: Any,
     atoms: int,
@@ -150,30 +139,37 @@ def list_crossings(
     moving: Any,
     count: int,
     slot_of: Any,
+    before: Any,
+    after: Any,
     together: Any,
     delta: float,
     first: Any,
     second: Any,
 ) -> int:
-    """List each pair with a moving atom whose state at ``x`` is not the one in ``together``; return how many.
+    """List each pair whose state at ``x`` is not the one in ``together``; return how many.
 
-    ``first`` is moving. What does not fit into the lists is counted all the same.
+    ``first`` is moving. Pairs are sought around the atoms whose signature in `gaps.survey` was ``before`` and
+    is now ``after``.
     """
     found = 0
     for a in range(count):
+        if before[a] == after[a]:
+            continue
         i = moving[a]
-        for j in range(atoms):
-            if j == i or (slot_of[j] >= 0 and j < i):
-                continue
-            if (gaps.gap(x, i, j, stride, dimension) <= delta) != together[i, j]:
-                if found < first.size:
-                    first[found] = i
-                    second[found] = j
+        for block in range(0, atoms, 8):
+            near = gaps.within(x, i, block, stride, dimension, delta)
+            for j in range(block, min(block + 8, atoms)):
+                if (near >> (j - block) & 1 == 1) == together[i, j]:
+                    continue
+                b = slot_of[j]
+                if b >= 0 and j < i and before[b] != after[b]:
+                    continue  # listed from the other side
+                first[found], second[found] = i, j
                 found += 1
     return found
 
 
-@njit(nogil=True)
+@kernel
 def sort_by(key: Any, count: int, first: Any, second: Any) -> None:
     """Sort the first ``count`` entries by key (Shell's method: thousands may cross together)."""
     step = 1
@@ -190,7 +186,7 @@ def sort_by(key: Any, count: int, first: Any, second: Any) -> None:
         step //= 3
 
 
-@njit(nogil=True)
+@kernel
 def weights_joining(together: Any, labels: Any, mass: Any, atoms: int, i: int, j: int) -> tuple[float, float]:
     """Weights of the two clusters that the pair (i, j) would join, the smaller first; 0, 0 if none."""
     if together[i, j] or labels[i] == labels[j]:
@@ -204,7 +200,7 @@ def weights_joining(together: Any, labels: Any, mass: Any, atoms: int, i: int, j
     return min(one, two), max(one, two)
 
 
-@njit(nogil=True)
+@kernel
 def flip(together: Any, atoms: int, labels: Any, queue: Any, i: int, j: int, clusters: int) -> int:
     """Change the state of the pair (i, j); keep ``labels`` up to date and return the number of clusters."""
     if not together[i, j]:

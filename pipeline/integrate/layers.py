@@ -11,9 +11,10 @@ continuous equation it is of first order and late by a factor of about 1 + step 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pipeline.integrate import events
 from pipeline.integrate.adaptive import DONE, NOT_FINITE
@@ -28,7 +29,45 @@ on_clusters: Any = None
 _ROUNDING = 1e-9  # a save time this little (relative) before a layer shows that layer: 3 * 0.1 is not 0.3
 
 
+class Workspace(NamedTuple):
+    """The arrays that `solve_layers` works in; what they hold before means nothing."""
+
+    x: NDArray[np.float64]
+    mass: NDArray[np.float64]
+    squares: NDArray[np.float64]
+    member: NDArray[np.int64]
+    labels: NDArray[np.int64]
+    queue: NDArray[np.int64]
+    together: NDArray[np.bool_]
+    now_together: NDArray[np.bool_]
+    shift: NDArray[np.float64]
+    weight: NDArray[np.float64]
+    scratch: NDArray[np.float64]
+    p: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, n: int, dimension: int) -> Workspace:
+        """Room for n tokens."""
+        stride = pairs.stride_of(n)
+        size = dimension * stride
+        return cls(
+            x=np.empty(size),
+            mass=np.empty(stride),
+            squares=np.empty(stride),
+            member=np.empty(n, np.int64),
+            labels=np.empty(n, np.int64),
+            queue=np.empty(n, np.int64),
+            together=np.empty((n, n), np.bool_),
+            now_together=np.empty((n, n), np.bool_),
+            shift=np.empty(size),
+            weight=np.empty(stride),
+            scratch=np.empty(pairs.scratch_size(stride, dimension)),
+            p=np.empty(3),
+        )
+
+
 def solve_layers(
+    work: Workspace,
     tokens: Any,
     weights: Any,
     beta: float,
@@ -44,20 +83,23 @@ def solve_layers(
     n, dimension = tokens.shape
     stride = pairs.stride_of(n)
     size = dimension * stride
-    x = np.full(size, pairs.FAR)
-    mass, squares = np.zeros(stride), np.zeros(stride)
-    member, labels, queue = np.arange(n), np.zeros(n, np.int64), np.zeros(n, np.int64)
-    together, now_together = np.zeros((n, n), np.bool_), np.zeros((n, n), np.bool_)
+    x, mass, squares, member = work.x, work.mass, work.squares, work.member
+    labels, queue, together, now_together = work.labels, work.queue, work.together, work.now_together
+    shift, weight, scratch, p = work.shift, work.weight, work.scratch, work.p
+    x[:] = pairs.FAR
+    mass[:], squares[:], shift[:] = 0.0, 0.0, 0.0
+    total_mass = 0.0
     for i in range(n):
         for k in range(dimension):
             x[k * stride + i] = tokens[i, k]
+        member[i] = i
         mass[i] = weights[i]
         squares[i] = weights[i] * weights[i]
+        total_mass += weights[i]
     gaps.adjacency(x, n, stride, dimension, delta, together)
     clusters = gaps.components(together, n, labels, queue)
     on_clusters(record, -np.inf, 0, clusters, labels, member, 0.0, 0.0)
-    shift, weight, scratch = np.zeros(size), np.zeros(stride), np.empty(3 * stride + 2 * size)
-    p = np.array([beta, normalised, 1.0 / mass.sum()])
+    p[0], p[1], p[2] = beta, normalised, 1.0 / total_mass
     layers = int(np.floor(np.exp(log_horizon) / step * (1.0 + _ROUNDING)))
     index = 0
     for layer in range(layers + 1):

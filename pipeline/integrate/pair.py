@@ -15,10 +15,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from pipeline.integrate import events
+from pipeline.integrate.atoms import duplicate
 from pipeline.sphere import pairs
+from pipeline.sphere.lanes import kernel
 
 # bound by `compiled.bind`, as in `pipeline.integrate.adaptive`
 velocity: Any = None
@@ -29,30 +30,31 @@ _NODES, _WEIGHTS = (np.array(a) for a in np.polynomial.legendre.leggauss(8))
 _POLE = 0.75  # how near the real axis the integrands have poles, in units of s
 
 
-@njit(nogil=True)
+@kernel
 def angle(y: float) -> float:
     """The angle phi with tan(phi / 2) = exp(y)."""
     return 2.0 * np.arctan(np.exp(y))  # type: ignore[no-any-return]
 
 
-@njit(nogil=True)
+@kernel
 def gap_at(y: float) -> float:
     """1 - cos(phi) = 2 / (1 + exp(-2 y))."""
     return 2.0 / (1.0 + np.exp(-2.0 * y))  # type: ignore[no-any-return]
 
 
-@njit(nogil=True)
+@kernel
 def half_log(gap: float) -> float:
     """The y = ln tan(phi / 2) of a gap in (0, 2)."""
     return 0.5 * np.log(gap / (2.0 - gap))  # type: ignore[no-any-return]
 
 
-@njit(nogil=True)
+@kernel
 def clearance(
     x: Any, atoms: int, stride: int, dimension: int, i: int, j: int, tangent: Any, phi: float
 ) -> float:
     """Smallest gap between a third atom and the arc of ``phi`` from i along ``tangent`` to j; 2 if none."""
-    least = 2.0
+    top = -1.0
+    sine, cosine = np.sin(phi), np.cos(phi)
     for q in range(atoms):
         if q in (i, j):
             continue
@@ -60,14 +62,14 @@ def clearance(
         for k in range(dimension):
             a += x[k * stride + q] * x[k * stride + i]
             b += x[k * stride + q] * tangent[k]
-        nearest = min(max(np.arctan2(b, a), 0.0), phi)
-        if np.arctan2(b, a) < 0.0 and a * np.cos(phi) + b * np.sin(phi) > a:
-            nearest = phi
-        least = min(least, 1.0 - (a * np.cos(nearest) + b * np.sin(nearest)))
-    return least
+        if b >= 0.0 and a * sine >= b * cosine:  # nearest to the arc's inside
+            top = max(top, np.sqrt(a * a + b * b))
+        else:
+            top = max(top, a, a * cosine + b * sine)
+    return 1.0 - top
 
 
-@njit(nogil=True)
+@kernel
 def frame(x: Any, stride: int, dimension: int, i: int, j: int, tangent: Any) -> float:
     """Write the unit tangent at i towards j; return y = ln tan(phi / 2), +inf if exactly antipodal."""
     difference, summed = 0.0, 0.0
@@ -89,7 +91,7 @@ def frame(x: Any, stride: int, dimension: int, i: int, j: int, tangent: Any) -> 
     return 0.5 * np.log(difference / summed)  # type: ignore[no-any-return]
 
 
-@njit(nogil=True)
+@kernel
 def panel_length(left: float, steepness: float, share: float, phi: float, tolerance: float) -> float:
     """Length over which eight Gauss nodes are accurate enough.
 
@@ -135,24 +137,15 @@ advance: Any = None  # `panel`, bound
 
 
 def pass_pair(
-    x: Any,
-    mass: Any,
-    squares: Any,
-    member: Any,
-    labels: Any,
-    queue: Any,
-    together: Any,
+    work: Any,
     atoms: int,
     stride: int,
     dimension: int,
     i: int,
     j: int,
-    tangent: Any,
     y: float,
     closeness: float,
-    p: Any,
     matrices: Any,
-    scratch: Any,
     tolerance: float,
     delta: float,
     offset: float,
@@ -165,16 +158,22 @@ def pass_pair(
 ) -> Any:
     """Bring atoms i and j together, down to the gap ``closeness`` or to the horizon.
 
-    ``tangent`` and ``y`` come from `frame`. Positions, saves and clusters are seen to on the way; returns
-    (log_clock, index, clusters, evaluations).
+    ``work`` is a `pipeline.integrate.workspace.Workspace`; ``y`` and the tangent at i, work.one, come from
+    `frame`. Positions, saves and clusters are seen to on the way; returns (log_clock, index, clusters,
+    evaluations).
     """
+    x, mass, squares, member = work.x, work.mass, work.squares, work.member
+    labels, queue, together = work.labels, work.queue, work.together
+    tangent, p, scratch = work.one, work.p, work.scratch
+    # the two alone: nothing that is packed is needed again
+    place, v, m, weight, origin, shown = work.trial, work.end, work.m, work.weight, work.terms, work.shown
     beta = p[0]
-    place = np.full(8 * dimension, pairs.padding(dimension))
-    m, v, weight = np.zeros(8), np.zeros(8 * dimension), np.zeros(8)
+    place[: 8 * dimension] = pairs.padding(dimension)
+    m[:8] = 0.0
     m[0], m[1] = mass[i], mass[j]
     for k in range(dimension):
         place[8 * k], place[8 * k + 1] = 0.0, 0.0
-    origin, shown = np.empty(dimension), x.copy()
+    duplicate(x, dimension * stride, shown)
     for k in range(dimension):
         origin[k] = x[k * stride + i]
     turn, evaluations = 0.0, 0

@@ -11,10 +11,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from scipy.integrate import DOP853
 
-from pipeline.sphere.lanes import fma, highest, larger, load, splat, store, total
+from pipeline.sphere.lanes import fma, highest, kernel, larger, load, splat, store, total
 
 STAGES = 12
 LAST = STAGES  # the slope at the end of the step, which is the next step's first stage
@@ -33,19 +32,24 @@ _D = np.array(DOP853.D)
 if not (np.allclose(_A.sum(axis=1)[:STAGES], DOP853.C[:STAGES]) and np.isclose(_B.sum(), 1.0)):
     raise ImportError("scipy's DOP853 coefficients are not a consistent Runge-Kutta table")
 
+# the stages that each stage, the error and the interpolant take, without those whose coefficient is 0
+_COUNT = np.count_nonzero(_A, axis=1)
+_FROM = np.argsort(_A == 0.0, axis=1, kind="stable")
+_BY = np.take_along_axis(_A, _FROM, axis=1)
+_CHECKED = np.flatnonzero((_E3 != 0.0) | (_E5 != 0.0))
 
-@njit(nogil=True, error_model="numpy")
+
+@kernel
 def combine(x: Any, slopes: Any, size: int, stage: int, h: float, out: Any) -> None:
     """Write x + h sum_{q < stage} A[stage, q] slope_q."""
     for r in range(0, size, 8):
         y = splat(0.0)
-        for q in range(stage):
-            if _A[stage, q] != 0.0:
-                y = fma(load(slopes, q * size + r), _A[stage, q], y)
+        for q in range(_COUNT[stage]):
+            y = fma(load(slopes, _FROM[stage, q] * size + r), _BY[stage, q], y)
         store(out, r, fma(y, h, load(x, r)))
 
 
-@njit(nogil=True)
+@kernel
 def elapsed(rates: Any, h: float) -> float:
     """H sum_q B[q] rate_q: the time that the step takes."""
     t = 0.0
@@ -54,7 +58,7 @@ def elapsed(rates: Any, h: float) -> float:
     return h * t
 
 
-@njit(nogil=True, error_model="numpy")
+@kernel
 def error(
     slopes: Any, rates: Any, stride: int, dimension: int, h: float, before: float, duration: float
 ) -> float:
@@ -69,7 +73,7 @@ def error(
         five, three = splat(_TINY), splat(0.0)
         for k in range(dimension):
             e5, e3 = splat(0.0), splat(0.0)
-            for q in range(STAGES):
+            for q in _CHECKED:
                 slope = load(slopes, q * size + k * stride + i)
                 e5 = fma(slope, _E5[q], e5)
                 e3 = fma(slope, _E3[q], e3)
@@ -80,16 +84,16 @@ def error(
     if not np.isfinite(total(everything)):
         return np.inf
     e5, e3 = 0.0, 0.0
-    for q in range(STAGES):
-        e5 += _E5[q] * rates[q]
-        e3 += _E3[q] * rates[q]
+    for stage in range(STAGES):
+        e5 += _E5[stage] * rates[stage]
+        e3 += _E3[stage] * rates[stage]
     lapse = 0.0
     if e5 != 0.0 or e3 != 0.0:
         lapse = e5 * e5 / np.sqrt(e5 * e5 + 0.01 * e3 * e3)
     return h * max(np.sqrt(highest(worst)), lapse / (before + duration))  # type: ignore[no-any-return]
 
 
-@njit(nogil=True, error_model="numpy")
+@kernel
 def interpolant(start: Any, end: Any, slopes: Any, size: int, h: float, out: Any) -> None:
     """Write the coefficients of the continuous solution, ``out`` of shape (DEGREE, size) flattened."""
     for r in range(0, size, 8):
@@ -106,7 +110,7 @@ def interpolant(start: Any, end: Any, slopes: Any, size: int, h: float, out: Any
             store(out, (3 + p) * size + r, y * h)
 
 
-@njit(nogil=True, error_model="numpy")
+@kernel
 def time_interpolant(rates: Any, h: float, duration: float, out: Any) -> None:
     """The same for the time since the start of the step; ``out`` has DEGREE entries."""
     out[0] = duration
@@ -119,7 +123,7 @@ def time_interpolant(rates: Any, h: float, duration: float, out: Any) -> None:
         out[3 + p] = h * y
 
 
-@njit(nogil=True)
+@kernel
 def evaluate(coefficients: Any, size: int, r: int, theta: float) -> float:
     """The interpolant's change of entry r since the start of the step, at a fraction theta of it."""
     y = 0.0
@@ -129,7 +133,7 @@ def evaluate(coefficients: Any, size: int, r: int, theta: float) -> float:
     return y
 
 
-@njit(nogil=True)
+@kernel
 def evaluate_all(coefficients: Any, start: Any, size: int, theta: float, out: Any) -> None:
     """Write the continuous solution at a fraction theta of the step."""
     for r in range(0, size, 8):
@@ -139,14 +143,14 @@ def evaluate_all(coefficients: Any, start: Any, size: int, theta: float, out: An
         store(out, r, load(start, r) + y)
 
 
-@njit(nogil=True)
+@kernel
 def begin_next(slopes: Any, size: int) -> None:
     """Make the slope at the end of a step the first stage of the next."""
     for r in range(size):
         slopes[r] = slopes[LAST * size + r]
 
 
-@njit(nogil=True)
+@kernel
 def top_speed(slopes: Any, size: int) -> float:
     """Largest component of the first stage's slope; NaN stays NaN."""
     speed = 0.0

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.dynamics import Dynamics
-from pipeline.integrate import Adaptive, Layers
+from pipeline.integrate import Adaptive, Layers, layers
+from pipeline.integrate.workspace import Workspace
 from pipeline.observe import crowd, record
 from pipeline.sphere import in_span
 
@@ -97,15 +98,19 @@ def observe_cells(
             last=last[cell],
         )
     if not spectral.all():
-        sweep = (
-            record.layer_sweep()
-            if isinstance(integrator, Layers)
-            else record.adaptive_sweep(field.velocity, field.reference)
-        )
+        equal = np.ones(n)
+        atoms: tuple[NDArray[Any], ...] = (equal,)
+        if isinstance(integrator, Layers):
+            sweep = record.layer_sweep()
+            work: Any = layers.Workspace.of(n, d)
+        else:
+            sweep = record.adaptive_sweep(field.velocity, field.reference)
+            work, atoms = Workspace.of(n, d, n), (equal, equal * equal, np.arange(n))
         parts = [array[~spectral] for array in found]
         sweep(
+            work,
             np.ascontiguousarray(tokens[~spectral], dtype=np.float64),
-            np.ones(n),
+            *atoms,
             np.ascontiguousarray(beta[~spectral], dtype=np.float64),
             *record.method_arguments(dynamics, field, d, integrator, tolerance),
             tolerance,

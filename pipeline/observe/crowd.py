@@ -11,6 +11,7 @@ from pipeline import dynamics as equations
 from pipeline.dynamics import spectral as velocities
 from pipeline.integrate import MANY, Adaptive, Layers
 from pipeline.integrate import crowd as crowds
+from pipeline.integrate.workspace import Workspace
 from pipeline.observe import record as recorders
 from pipeline.sphere import crowd as geometry
 from pipeline.sphere import spectral
@@ -106,6 +107,7 @@ def follow(
     outcome, evaluations, steps = recorders.adaptive_solver(
         field.velocity, field.reference, states is not None
     )(
+        Workspace.of(crowd.atoms, dimension, len(member)),
         crowd.positions(reached.place),
         crowd.mass,
         crowd.squares,

@@ -17,17 +17,17 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from pipeline.dynamics import Dynamics, Field, fields
 from pipeline.integrate import Adaptive, Layers, adaptive, compiled, layers, pair
 from pipeline.sphere import gaps
+from pipeline.sphere.lanes import kernel
 
 MERGERS = ("merger_smaller_share", "merger_larger_share")
 TIME_RESOLVED = ("pair_sync_fraction", "cluster_count", "energy", "order_parameter")
 
 
-@njit(nogil=True)
+@kernel
 def _measure(
     wanted: Any,
     x: Any,
@@ -59,7 +59,7 @@ def _measure(
         out[3] = min(1.0, gaps.resultant(x, mass, atoms, stride, dimension) / whole)
 
 
-@njit(nogil=True)
+@kernel
 def note_clusters(last: Any, log_time: float, before: int, after: int, less: float, more: float) -> None:
     """Keep in ``last[k - 1]`` the last moment with more than k clusters and the weights that joined then.
 
@@ -78,7 +78,7 @@ def cluster_record(*shape: int) -> Any:
     return last
 
 
-@njit(nogil=True)
+@kernel
 def save_observables(
     record: Any,
     index: int,
@@ -98,7 +98,7 @@ def save_observables(
     )
 
 
-@njit(nogil=True)
+@kernel
 def note_observables(
     record: Any, log_time: float, before: int, after: int, labels: Any, member: Any, less: float, more: float
 ) -> None:
@@ -106,7 +106,7 @@ def note_observables(
     note_clusters(record[3], log_time, before, after, less, more)
 
 
-@njit(nogil=True)
+@kernel
 def save_states(
     record: Any,
     index: int,
@@ -127,7 +127,7 @@ def save_states(
             record[4][index, token, k] = x[k * stride + member[token]]
 
 
-@njit(nogil=True)
+@kernel
 def note_partitions(
     record: Any, log_time: float, before: int, after: int, labels: Any, member: Any, less: float, more: float
 ) -> None:
@@ -150,8 +150,11 @@ solve: Any = None
 
 
 def _sweep_adaptive(
+    work: Any,
     tokens: Any,
     weights: Any,
+    shares: Any,
+    member: Any,
     beta: Any,
     normalised: float,
     decays: float,
@@ -172,10 +175,10 @@ def _sweep_adaptive(
     evaluations: Any,
     steps: Any,
 ) -> None:
-    shares, member = weights * weights, np.arange(weights.size)
     for c in range(beta.size):
         record = (wanted, delta, series[c], last[c])
         outcome[c], evaluations[c], steps[c] = solve(
+            work,
             tokens[c],
             weights,
             shares,
@@ -199,6 +202,7 @@ def _sweep_adaptive(
 
 
 def _sweep_layers(
+    work: Any,
     tokens: Any,
     weights: Any,
     beta: Any,
@@ -218,7 +222,17 @@ def _sweep_layers(
     for c in range(beta.size):
         record = (wanted, delta, series[c], last[c])
         outcome[c], evaluations[c], steps[c] = solve(
-            tokens[c], weights, beta[c], normalised, matrices, step, delta, log_times, log_horizon, record
+            work,
+            tokens[c],
+            weights,
+            beta[c],
+            normalised,
+            matrices,
+            step,
+            delta,
+            log_times,
+            log_horizon,
+            record,
         )
 
 

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pipeline.dynamics import Dynamics
-from pipeline.integrate import OUTCOMES, Adaptive, Layers
+from pipeline.integrate import OUTCOMES, Adaptive, Layers, layers
 from pipeline.integrate.adaptive import FROM_THE_START
+from pipeline.integrate.workspace import Workspace
 from pipeline.observe import crowd
 from pipeline.observe import record as recorders
 from pipeline.sphere import in_span
@@ -213,8 +214,10 @@ def simulate(
     begin: tuple[Any, ...] = ()
     if isinstance(integrator, Layers):
         solver = recorders.layer_solver(True)
+        work: Any = layers.Workspace.of(n, dimension)
     else:
         solver = recorders.adaptive_solver(field.velocity, field.reference, True)
+        work = Workspace.of(n, dimension, n)
         atoms, begin = (mass, mass * mass, np.arange(n)), (FROM_THE_START,)
     spectral = crowd.chosen(integrator, dynamics, n, dimension, beta)
     kept, room = (SPECTRAL_CLUSTERS, 0) if spectral else (n, min(4 * n, _PARTITIONS // n) + 64)
@@ -252,6 +255,7 @@ def simulate(
             found = 0
             break
         outcome, evaluations, steps = solver(
+            work,
             tokens,
             *atoms,
             beta,

@@ -9,12 +9,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from pipeline.sphere.lanes import (
     each,
     exp,
     fma,
+    kernel,
     load,
     lowest,
     replace,
@@ -22,12 +22,13 @@ from pipeline.sphere.lanes import (
     splat,
     total,
     where_not_above,
+    which_not_above,
 )
 
 _NEVER = 1e300
 
 
-@njit(nogil=True)
+@kernel
 def _gaps(x: Any, i: int, j: int, stride: int, dimension: int) -> Any:
     """Gaps between atom i and the eight atoms from j on."""
     even = load(x, j) - each(x, i)
@@ -43,7 +44,7 @@ def _gaps(x: Any, i: int, j: int, stride: int, dimension: int) -> Any:
     return (even + odd) * 0.5
 
 
-@njit(nogil=True)
+@kernel
 def gap(x: Any, i: int, j: int, stride: int, dimension: int) -> float:
     """The gap of one pair."""
     squares = 0.0
@@ -53,7 +54,7 @@ def gap(x: Any, i: int, j: int, stride: int, dimension: int) -> float:
     return 0.5 * squares
 
 
-@njit(nogil=True)
+@kernel
 def nearest_gaps(x: Any, atoms: int, stride: int, dimension: int, nearest: Any) -> float:
     """Write each atom's smallest gap to another; return the smallest of all (1e300 for a single atom)."""
     least = _NEVER
@@ -66,7 +67,7 @@ def nearest_gaps(x: Any, atoms: int, stride: int, dimension: int, nearest: Any) 
     return least
 
 
-@njit(nogil=True)
+@kernel
 def survey(
     x: Any,
     atoms: int,
@@ -77,15 +78,16 @@ def survey(
     aside: Any,
     mark: Any,
     delta: float,
-) -> tuple[float, float, float]:
-    """What changed around the ``count`` atoms listed in ``moving``.
+    signatures: Any,
+) -> tuple[float, float]:
+    """What is around the ``count`` atoms listed in ``moving``.
 
-    Returns the smallest gap among moving atoms, the smallest between a moving atom and a resting one, and a
-    signature, sum over ordered pairs (moving i, any j) with h_ij <= delta of mark_i mark_j, which changes
-    when a pair comes together or parts. ``aside`` is 1e300 for resting atoms and padding, 0 for moving ones;
-    ``mark`` holds integers below 2**20, 0 in the padding, so the signature is exact.
+    Returns the smallest gap among moving atoms and the smallest between a moving atom and a resting one, and
+    writes a signature of each moving atom, the sum of the marks of those within delta, so that for each pair
+    that comes together or parts the signature of a moving one changes. ``aside`` is 1e300 for resting atoms
+    and padding, 0 for moving ones; ``mark`` holds integers below 2**20, 0 in the padding, so sums are exact.
     """
-    among, across, signature = splat(_NEVER), splat(_NEVER), 0.0
+    among, across = splat(_NEVER), splat(_NEVER)
     for q in range(count):
         i = moving[q]
         own = i // 8 * 8
@@ -93,23 +95,22 @@ def survey(
         apart = load(aside, own)
         among, across = smaller(among, h + apart), smaller(across, h + (_NEVER - apart))
         marks = where_not_above(h, delta, load(mark, own))
-        # if all move, a pair beyond the block on the diagonal is met once and stands for both orders
-        first, times = (own + 8, 2.0) if count == atoms else (0, 1.0)
-        for j in range(first, stride, 8):
+        # if all move, a pair beyond the block on the diagonal is met once: from one side
+        for j in range(own + 8 if count == atoms else 0, stride, 8):
             if j == own:
                 continue
             h = _gaps(x, i, j, stride, dimension)
             apart = load(aside, j)
             among, across = smaller(among, h + apart), smaller(across, h + (_NEVER - apart))
-            marks = fma(where_not_above(h, delta, load(mark, j)), times, marks)
-        signature += mark[i] * total(marks)
-    return lowest(among), lowest(across), signature
+            marks = marks + where_not_above(h, delta, load(mark, j))
+        signatures[q] = total(marks)
+    return lowest(among), lowest(across)
 
 
-@njit(nogil=True)
+@kernel
 def mass_together(x: Any, m: Any, atoms: int, stride: int, dimension: int, delta: float) -> float:
     """Sum of m_i m_j over ordered pairs i != j of atoms with gap at most delta."""
-    result = 0.0
+    result = splat(0.0)
     for i in range(atoms):
         own = i // 8 * 8
         h = replace(_gaps(x, i, own, stride, dimension), i - own, _NEVER)
@@ -118,24 +119,24 @@ def mass_together(x: Any, m: Any, atoms: int, stride: int, dimension: int, delta
             # beyond the block on the diagonal each pair is met once and stands for both orders
             close = where_not_above(_gaps(x, i, j, stride, dimension), delta, load(m, j))
             row = fma(close, 2.0, row)
-        result += m[i] * total(row)
-    return result
+        result = fma(row, each(m, i), result)
+    return total(result)  # type: ignore[no-any-return]
 
 
-@njit(nogil=True)
+@kernel
 def interaction(x: Any, m: Any, atoms: int, stride: int, dimension: int, beta: float) -> float:
     """Sum over all ordered pairs, i = j included, of m_i m_j exp(-beta h_ij)."""
-    result = 0.0
+    result = splat(0.0)
     for i in range(atoms):
         own = i // 8 * 8
         row = load(m, own) * exp(_gaps(x, i, own, stride, dimension) * -beta)
         for j in range(own + 8, stride, 8):
             row = fma(load(m, j) * 2.0, exp(_gaps(x, i, j, stride, dimension) * -beta), row)
-        result += m[i] * total(row)
-    return result
+        result = fma(row, each(m, i), result)
+    return total(result)  # type: ignore[no-any-return]
 
 
-@njit(nogil=True)
+@kernel
 def resultant(x: Any, m: Any, atoms: int, stride: int, dimension: int) -> float:
     """|sum_i m_i x_i|."""
     squares = 0.0
@@ -147,18 +148,44 @@ def resultant(x: Any, m: Any, atoms: int, stride: int, dimension: int) -> float:
     return float(np.sqrt(squares))
 
 
-@njit(nogil=True)
+@kernel
+def within(x: Any, i: int, block: int, stride: int, dimension: int, distance: float) -> int:
+    """Which of the eight atoms from ``block`` on have a gap to atom i of at most ``distance``, as bits."""
+    return which_not_above(_gaps(x, i, block, stride, dimension), distance)  # type: ignore[no-any-return]
+
+
+@kernel
+def next_within(x: Any, i: int, first: int, atoms: int, stride: int, dimension: int, distance: float) -> int:
+    """The first atom from ``first`` on whose gap to atom i is at most ``distance``, or ``atoms``."""
+    block = first // 8 * 8
+    bits = -1 << (first - block)
+    while block < atoms:
+        bits &= within(x, i, block, stride, dimension, distance)
+        if bits:
+            while not bits & 1:
+                bits >>= 1
+                block += 1
+            return block
+        block += 8
+        bits = -1
+    return atoms
+
+
+@kernel
 def adjacency(x: Any, atoms: int, stride: int, dimension: int, delta: float, together: Any) -> None:
     """Write together[i, j] = (h_ij <= delta), the diagonal included, for all pairs of atoms."""
     for i in range(atoms):
+        together[i, :atoms] = False
+    for i in range(atoms):
         together[i, i] = True
-        for j in range(i):
-            close = gap(x, i, j, stride, dimension) <= delta
-            together[i, j] = close
-            together[j, i] = close
+        j = next_within(x, i, i + 1, atoms, stride, dimension, delta)
+        while j < atoms:
+            together[i, j] = True
+            together[j, i] = True
+            j = next_within(x, i, j + 1, atoms, stride, dimension, delta)
 
 
-@njit(nogil=True)
+@kernel
 def spread_label(together: Any, atoms: int, start: int, label: int, labels: Any, queue: Any) -> int:
     """Give ``label`` to the connected component of ``start``; return its number of atoms."""
     old = labels[start]
@@ -176,7 +203,7 @@ def spread_label(together: Any, atoms: int, start: int, label: int, labels: Any,
     return tail
 
 
-@njit(nogil=True)
+@kernel
 def components(together: Any, atoms: int, labels: Any, queue: Any) -> int:
     """Write the connected component of each atom, numbered by its first atom; return how many there are."""
     for i in range(atoms):

@@ -23,6 +23,11 @@ from numba.core import cgutils
 from numba.extending import intrinsic as _intrinsic
 from numba.extending import models, overload, register_model
 
+# How kernels are compiled: without the GIL, and without counting references, which would cost more than a
+# small sum. So a kernel makes no array: what it works in belongs to its caller.
+KERNEL: dict[str, Any] = {"nogil": True, "error_model": "numpy", "_nrt": False}
+kernel: Any = njit(**KERNEL)
+
 WIDTH = 8
 intrinsic: Any = _intrinsic  # its annotations describe neither what it takes nor what it gives
 
@@ -205,6 +210,17 @@ def where_not_above(typing: Any, x: Any, bound: Any, value: Any) -> Any:
 
 
 @intrinsic
+def which_not_above(typing: Any, x: Any, bound: Any) -> Any:
+    """An integer whose bit number q is set if lane q <= bound (a float64)."""
+
+    def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        test = builder.fcmp_ordered("<=", args[0], _spread(builder, args[1], _VECTOR))
+        return builder.zext(builder.bitcast(test, ir.IntType(WIDTH)), _I64)
+
+    return types.int64(lanes, types.float64), build
+
+
+@intrinsic
 def where_above(typing: Any, x: Any, y: Any, value: Any) -> Any:
     """Per lane ``value`` where x > y, else 0; what ``value`` is elsewhere does not matter."""
 
@@ -305,7 +321,7 @@ _LN2_HIGH, _LN2_LOW = 0.6931471803691238, 1.9082149292705877e-10
 LOG2_E = 1.4426950408889634
 
 
-@njit(nogil=True)
+@kernel
 def _power_of_two(f: Any) -> Any:
     """2**f per lane for |f| <= 1/2, relative error of the polynomial 2e-17.
 
@@ -324,7 +340,7 @@ def _power_of_two(f: Any) -> Any:
     return fma(high, f4, fma(b, f2, a))
 
 
-@njit(nogil=True)
+@kernel
 def exp2(x: Any, least: float) -> Any:
     """2**max(x, least) per lane, least >= -1021; x is clamped to 1022 too. Relative error below 3e-16."""
     x = smaller(larger(x, splat(least)), splat(1022.0))
@@ -332,7 +348,7 @@ def exp2(x: Any, least: float) -> Any:
     return _scaled(_power_of_two(x - (shifted - _SHIFT)), shifted)
 
 
-@njit(nogil=True)
+@kernel
 def exp(x: Any) -> Any:
     """Exponential per lane, relative error below 4e-16 on [-708, 708], to which x is clamped."""
     x = smaller(larger(x, splat(-708.0)), splat(708.0))

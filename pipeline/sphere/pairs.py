@@ -15,7 +15,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from pipeline.sphere.lanes import (
     LOG2_E,
@@ -25,6 +24,7 @@ from pipeline.sphere.lanes import (
     fma,
     fnma,
     keep_rolled,
+    kernel,
     load,
     opposite,
     replace,
@@ -37,23 +37,28 @@ from pipeline.sphere.lanes import (
 FAR = 1e3  # where padding lies when pairs are compared by differences: no token is near it
 
 
-@njit(nogil=True)
+@kernel
 def padding(dimension: int) -> float:
     """Coordinate of the padding lanes: far away where sums use differences, 0 where they use products."""
     return FAR if dimension <= 3 else 0.0
 
 
-@njit(nogil=True)
+@kernel
 def stride_of(atoms: int) -> int:
     """The next multiple of eight: how many lanes ``atoms`` atoms take."""
     return (atoms + 7) // 8 * 8
+
+
+def scratch_size(stride: int, dimension: int) -> int:
+    """Float64s of scratch that any field over these sums needs."""
+    return 4 * stride + 3 * dimension * stride
 
 
 # ln2 of the least relative weight: times a mass and a distance it must not become subnormal, which is slow.
 _LEAST = -900.0
 
 
-@njit(nogil=True)
+@kernel
 def _doubled(x: Any, m: Any, stride: int, dimension: int, out: Any) -> None:
     """Each eight positions and masses twice in a row, so that any rotation of them is one load.
 
@@ -69,7 +74,7 @@ def _doubled(x: Any, m: Any, stride: int, dimension: int, out: Any) -> None:
         store(out, at + 8, load(m, j))
 
 
-@njit(nogil=True, error_model="numpy")
+@kernel
 def _turns(p: Any, q: Any, half: float, ref: float, sums_p: Any, sums_q: Any) -> Any:
     """Lane by lane the pair (p, q) on the circle: (turn, weight) of both after it."""
     p0, p1, mp = p
@@ -83,7 +88,7 @@ def _turns(p: Any, q: Any, half: float, ref: float, sums_p: Any, sums_q: Any) ->
     )
 
 
-@njit(nogil=True, error_model="numpy")
+@kernel
 def pair_sums_2(
     x: Any,
     m: Any,
@@ -138,7 +143,7 @@ def pair_sums_2(
         store(force, stride + j, turn * load(x, j))
 
 
-@njit(nogil=True, error_model="numpy")
+@kernel
 def _pulls(p: Any, q: Any, half: float, ref: float, sums_p: Any, sums_q: Any) -> Any:
     """Lane by lane the pair (p, q) on S²: (weight, twice the gap, x_j - x_i), weighted, of both after it."""
     p0, p1, p2, mp = p
@@ -165,17 +170,17 @@ def _pulls(p: Any, q: Any, half: float, ref: float, sums_p: Any, sums_q: Any) ->
     )
 
 
-@njit(nogil=True)
+@kernel
 def _all_turned(s: Any) -> Any:
     return turned(s[0]), turned(s[1]), turned(s[2]), turned(s[3]), turned(s[4])
 
 
-@njit(nogil=True)
+@kernel
 def _added(s: Any, t: Any) -> Any:
     return s[0] + t[0], s[1] + t[1], s[2] + t[2], s[3] + t[3], s[4] + t[4]
 
 
-@njit(nogil=True)
+@kernel
 def _add(force: Any, weight: Any, scratch: Any, gaps: int, stride: int, j: int, s: Any) -> None:
     store(weight, j, load(weight, j) + s[0])
     store(scratch, gaps + j, load(scratch, gaps + j) + s[1])
@@ -184,7 +189,7 @@ def _add(force: Any, weight: Any, scratch: Any, gaps: int, stride: int, j: int, 
     store(force, 2 * stride + j, load(force, 2 * stride + j) + s[4])
 
 
-@njit(nogil=True, error_model="numpy")
+@kernel
 def pair_sums_3(
     x: Any,
     m: Any,
@@ -243,7 +248,7 @@ def pair_sums_3(
             store(force, r, fma(h, load(x, r), load(force, r)))
 
 
-@njit(nogil=True, error_model="numpy")
+@kernel
 def pair_sums_d(
     x: Any,
     m: Any,
@@ -317,7 +322,7 @@ def pair_sums_d(
             store(force, at, fnma(cosines, load(x, at), load(force, at)))
 
 
-@njit(nogil=True, error_model="numpy")
+@kernel
 def attention_sums(
     x: Any,
     probe: Any,

@@ -11,6 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba import njit
 
+from pipeline import observe
+from pipeline.dynamics import Dynamics
+from pipeline.integrate import Adaptive, Layers, layers, workspace
+from pipeline.observe.record import TIME_RESOLVED
 from pipeline.sphere import lanes, pairs
 from tests import reference
 
@@ -79,7 +83,7 @@ def summed(x: np.ndarray, m: np.ndarray, beta: float, ref: float) -> tuple[np.nd
     n, d = x.shape
     flat, mass, stride = laid_out(x, m)
     force, weight = np.full(flat.size, np.nan), np.full(stride, np.nan)
-    scratch = np.full(3 * stride + 2 * flat.size, np.nan)
+    scratch = np.full(pairs.scratch_size(stride, d), np.nan)
     SUMS.get(d, pairs.pair_sums_d)(flat, mass, n, stride, d, beta, ref, force, weight, scratch)
     return force.reshape(d, stride)[:, :n].T, weight[:n]
 
@@ -136,3 +140,40 @@ def test_antipodal_pairs_exert_no_force_beyond_rounding(d: int):
     for token in x:
         force, weight = summed(np.stack([token, -token]), np.ones(2), 3.0, 6.0)
         assert (np.abs(force) <= 4 * np.finfo(float).eps * weight[:, None]).all()
+
+
+@pytest.mark.parametrize("d", [2, 3, 5])
+@pytest.mark.parametrize("integrator", [Adaptive(), Layers(step=0.2)], ids=lambda i: type(i).__name__)
+def test_what_the_room_held_before_does_not_matter(
+    monkeypatch: pytest.MonkeyPatch, integrator: Adaptive | Layers, d: int
+):
+    """Cells of a call share their room, so a result must not depend on the cell that came before."""
+    x = np.stack([reference.random_tokens(19, d, seed) for seed in range(3)])
+    found = []
+    rooms = [(room, room.of) for room in (workspace.Workspace, layers.Workspace)]
+    for numbers, places in ((0.0, 0), (np.nan, -7), (3.25, 2**29)):
+        for room, make in rooms:
+
+            def filled(*args: int, make: Any = make, numbers: float = numbers, places: int = places) -> Any:
+                made = make(*args)
+                for array in made:
+                    array[...] = numbers if array.dtype == float else places
+                return made
+
+            monkeypatch.setattr(room, "of", filled)
+        found.append(
+            observe.observe_cells(
+                x,
+                np.array([40.0, 2.0, 300.0]),
+                dynamics=Dynamics(),
+                integrator=integrator,
+                log_times=np.log([0.1, 1.0, 20.0]),
+                log_horizon=np.log(20.0) if isinstance(integrator, Layers) else np.inf,
+                tolerance=1e-3,
+                variables=TIME_RESOLVED,
+                clusters_kept=8,
+            )
+        )
+    for other in found[1:]:
+        for name, value in found[0].items():
+            np.testing.assert_array_equal(value, other[name], err_msg=name)
