@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+import os
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -263,3 +266,35 @@ def test_sums_short_of_the_tolerance_are_handed_over_or_admitted(n: int, outcome
     )
     assert reached.outcome == outcome
     assert crowd.INACCURATE in OUTCOMES
+
+
+def test_a_sum_gets_its_threads_on_a_worker_that_allows_openmp_one():
+    script = (
+        "import ducc0, numpy as np\n"
+        "from pipeline.sphere import spectral\n"
+        "x = np.eye(3)\n"
+        "spectral.sphere_sums(x, np.full(3, 1 / 3), 2.0, 1e-12, 3)\n"
+        "assert ducc0.misc.thread_pool_size() >= 3, ducc0.misc.thread_pool_size()\n"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", script],
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+    )
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")
+
+
+def test_the_circle_is_summed_without_a_word_on_more_threads_than_openmp_allows():
+    script = (
+        "import numpy as np\n"
+        "from pipeline.sphere import spectral\n"
+        "spectral.circle_sums(np.array([0.0, 1.0]), np.full(2, 0.5), 2.0, 1e-12, 2)\n"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", script],
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+    )
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")

@@ -22,6 +22,7 @@ digits or none. Transforms run on one thread unless told otherwise: their last d
 from __future__ import annotations
 
 from functools import lru_cache
+from threading import Lock
 from typing import Any
 
 import ducc0
@@ -97,10 +98,20 @@ def circle_sums(
     Weight and force are both real, so one complex transform carries both.
     """
     a, b = circle_coefficients(beta, epsilon)
-    how = {"eps": epsilon, "nthreads": threads, "spread_sort": 0, "upsampfac": 2.0}
+    how = {"eps": epsilon, "nthreads": threads, "spread_sort": 0, "upsampfac": 2.0, "showwarn": 0}
     moments = finufft.nufft1d1(angles, mass.astype(np.complex128), a.size, isign=-1, **how)
     both = finufft.nufft1d2(angles, moments * (a - b), isign=1, **how)
     return both.real, both.imag
+
+
+_making = Lock()
+
+
+def _make_threads(threads: int) -> None:
+    """See to it that ducc0 has so many: by default it takes no more than OMP_NUM_THREADS, which Dask sets to 1."""
+    with _making:
+        if threads > ducc0.misc.thread_pool_size():
+            ducc0.misc.resize_thread_pool(threads)
 
 
 def sphere_sums(
@@ -108,10 +119,9 @@ def sphere_sums(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Weights (n,) and forces (3, n), tangent vectors, of tokens ``x`` (3, n) on S²."""
     weight_factor, force_factor = sphere_coefficients(beta, epsilon)
+    _make_threads(threads)
     degree = weight_factor.size - 1
-    place = np.empty((mass.size, 2))
-    _polar(x, place)
-    how = {"lmax": degree, "loc": place, "epsilon": epsilon, "nthreads": threads}
+    how = {"lmax": degree, "loc": _polar(x), "epsilon": epsilon, "nthreads": threads}
     moments = ducc0.sht.adjoint_synthesis_general(map=mass[None], spin=0, **how)
     # l of each entry in the order m = 0, 1, ..., l = m ... L
     l_of = np.concatenate([np.arange(m, degree + 1) for m in range(degree + 1)])
@@ -122,13 +132,13 @@ def sphere_sums(
     return weight[0], force
 
 
-@njit(nogil=True, cache=True)
-def _polar(x: Any, place: Any) -> None:
-    """Colatitude and longitude of each token."""
-    for i in range(place.shape[0]):
-        place[i, 0] = np.arctan2(np.sqrt(x[0, i] ** 2 + x[1, i] ** 2), x[2, i])
-        phi = np.arctan2(x[1, i], x[0, i])
-        place[i, 1] = phi if phi >= 0.0 else max(phi + 2.0 * np.pi, 0.0)
+def _polar(x: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Colatitude and longitude in [0, 2 pi] of each token."""
+    place = np.empty((x.shape[1], 2))
+    np.arctan2(np.sqrt(x[0] * x[0] + x[1] * x[1]), x[2], out=place[:, 0])
+    np.arctan2(x[1], x[0], out=place[:, 1])
+    place[:, 1] += np.where(place[:, 1] < 0.0, 2.0 * np.pi, 0.0)
+    return place
 
 
 @njit(nogil=True, cache=True)
