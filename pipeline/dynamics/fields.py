@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.sphere import pairs
+from pipeline.sphere import attention, pairs
 from pipeline.sphere.lanes import fma, kernel, load, splat, store, total, where_above
 
 _ROUNDING = 4 * float(np.finfo(np.float64).eps)
@@ -121,7 +121,7 @@ def _general_sums(
     weight: Any,
     scratch: Any,
 ) -> None:
-    """`pairs.attention_sums` with probe K'Q x and value V x; log_scale and log_total stay in ``scratch``.
+    """`attention_sums` with probe K'Q x and value V x; log_scale and log_total stay in ``scratch``.
 
     For fields without the self-term V is the identity, so the values are the positions themselves.
     """
@@ -130,7 +130,7 @@ def _general_sums(
     value = scratch[3 * stride + size : 3 * stride + 2 * size]
     _apply(matrices[0], x, atoms, stride, dimension, probe)
     _apply(matrices[1], x, atoms, stride, dimension, value)
-    pairs.attention_sums(
+    attention.attention_sums(
         x,
         probe,
         value,

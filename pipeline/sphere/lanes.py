@@ -155,6 +155,33 @@ turned = _rotation("turned", 1, "The lanes in the order 1, 2, ..., 7, 0.")
 opposite = _rotation("opposite", 4, "The lanes in the order 4, ..., 7, 0, ..., 3.")
 
 
+# the three rounds in which rows become columns: which lanes of (a, b) make a row, how far apart a and b are
+_ROUNDS = (
+    (1, (0, 8, 2, 10, 4, 12, 6, 14), (1, 9, 3, 11, 5, 13, 7, 15)),
+    (2, (0, 1, 8, 9, 4, 5, 12, 13), (2, 3, 10, 11, 6, 7, 14, 15)),
+    (4, (0, 1, 2, 3, 8, 9, 10, 11), (4, 5, 6, 7, 12, 13, 14, 15)),
+)
+
+
+@intrinsic
+def transposed(typing: Any, rows: Any) -> Any:
+    """Eight lanes from eight (a tuple): lane q of row r becomes lane r of row q."""
+
+    def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        found = cgutils.unpack_tuple(builder, args[0], WIDTH)  # type: ignore[no-untyped-call]
+        for apart, low, high in _ROUNDS:
+            for a in (q for q in range(WIDTH) if not q & apart):
+                pair = found[a], found[a + apart]
+                found[a], found[a + apart] = (
+                    builder.shuffle_vector(*pair, ir.Constant(ir.VectorType(_I32, WIDTH), list(order)))
+                    for order in (low, high)
+                )
+        return context.make_tuple(builder, signature.return_type, found)
+
+    columns: Any = types.UniTuple(lanes, WIDTH)  # type: ignore[no-untyped-call]
+    return columns(rows), build
+
+
 @intrinsic
 def root(typing: Any, x: Any) -> Any:
     """Square root per lane."""

@@ -14,12 +14,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from pipeline.sphere.lanes import (
     LOG2_E,
     each,
-    exp,
     exp2,
     fma,
     fnma,
@@ -30,7 +27,7 @@ from pipeline.sphere.lanes import (
     replace,
     splat,
     store,
-    total,
+    transposed,
     turned,
 )
 
@@ -249,6 +246,36 @@ def pair_sums_3(
 
 
 @kernel
+def _scaled(e: Any, m: Any, j: int) -> Any:
+    """Each of eight lanes times the mass of its atom, the eight from j on."""
+    return (
+        e[0] * each(m, j),
+        e[1] * each(m, j + 1),
+        e[2] * each(m, j + 2),
+        e[3] * each(m, j + 3),
+        e[4] * each(m, j + 4),
+        e[5] * each(m, j + 5),
+        e[6] * each(m, j + 6),
+        e[7] * each(m, j + 7),
+    )
+
+
+@kernel
+def _summed(e: Any) -> Any:
+    return ((e[0] + e[1]) + (e[2] + e[3])) + ((e[4] + e[5]) + (e[6] + e[7]))
+
+
+@kernel
+def _mixed(e: Any, x: Any, at: int, start: Any) -> Any:
+    """``start`` plus the eight numbers from x[at] on, each times its lanes in ``e``."""
+    f = fma(e[0], each(x, at), fma(e[2], each(x, at + 2), start))
+    g = fma(e[1], each(x, at + 1), e[3] * each(x, at + 3))
+    f = fma(e[4], each(x, at + 4), fma(e[6], each(x, at + 6), f))
+    g = fma(e[5], each(x, at + 5), fma(e[7], each(x, at + 7), g))
+    return f + g
+
+
+@kernel
 def pair_sums_d(
     x: Any,
     m: Any,
@@ -261,122 +288,69 @@ def pair_sums_d(
     weight: Any,
     scratch: Any,
 ) -> None:
-    """In any dimension: the sums of `pair_sums_2` as vectors, eight targets (lanes) by eight sources.
+    """In any dimension: the sums of `pair_sums_2` as vectors, eight tokens (lanes) by eight others.
 
-    Two passes over the components per block: inner products, then the weighted sum of the sources; nothing of
-    size n² is stored. c_ij comes from a product, so force_i carries an absolute error of 1e-16 weight_i.
+    Two passes over the components per block: inner products, then the weighted sums for both sides; nothing
+    of size n² is stored. c_ij comes from a product, so force_i carries an absolute error of 1e-16 weight_i.
     """
     zero = splat(0.0)
     beta, shift = LOG2_E * beta, LOG2_E * (ref - beta)
     for i in range(0, stride, 8):
+        store(weight, i, zero)
         for k in range(dimension):
             store(force, k * stride + i, zero)
-        weights, cosines = zero, zero
-        for j in range(0, stride, 8):
+    for i in range(0, stride, 8):
+        for j in range(i, stride, 8):
             c0, c1, c2, c3, c4, c5, c6, c7 = zero, zero, zero, zero, zero, zero, zero, zero
             for k in range(dimension):
                 at = k * stride
-                target = load(x, at + i)
-                c0 = fma(target, each(x, at + j), c0)
-                c1 = fma(target, each(x, at + j + 1), c1)
-                c2 = fma(target, each(x, at + j + 2), c2)
-                c3 = fma(target, each(x, at + j + 3), c3)
-                c4 = fma(target, each(x, at + j + 4), c4)
-                c5 = fma(target, each(x, at + j + 5), c5)
-                c6 = fma(target, each(x, at + j + 6), c6)
-                c7 = fma(target, each(x, at + j + 7), c7)
-            e0 = exp2(fma(c0, beta, shift), _LEAST) * each(m, j)
-            e1 = exp2(fma(c1, beta, shift), _LEAST) * each(m, j + 1)
-            e2 = exp2(fma(c2, beta, shift), _LEAST) * each(m, j + 2)
-            e3 = exp2(fma(c3, beta, shift), _LEAST) * each(m, j + 3)
-            e4 = exp2(fma(c4, beta, shift), _LEAST) * each(m, j + 4)
-            e5 = exp2(fma(c5, beta, shift), _LEAST) * each(m, j + 5)
-            e6 = exp2(fma(c6, beta, shift), _LEAST) * each(m, j + 6)
-            e7 = exp2(fma(c7, beta, shift), _LEAST) * each(m, j + 7)
+                own = load(x, at + i)
+                c0 = fma(own, each(x, at + j), c0)
+                c1 = fma(own, each(x, at + j + 1), c1)
+                c2 = fma(own, each(x, at + j + 2), c2)
+                c3 = fma(own, each(x, at + j + 3), c3)
+                c4 = fma(own, each(x, at + j + 4), c4)
+                c5 = fma(own, each(x, at + j + 5), c5)
+                c6 = fma(own, each(x, at + j + 6), c6)
+                c7 = fma(own, each(x, at + j + 7), c7)
+            e = (
+                exp2(fma(c0, beta, shift), _LEAST),
+                exp2(fma(c1, beta, shift), _LEAST),
+                exp2(fma(c2, beta, shift), _LEAST),
+                exp2(fma(c3, beta, shift), _LEAST),
+                exp2(fma(c4, beta, shift), _LEAST),
+                exp2(fma(c5, beta, shift), _LEAST),
+                exp2(fma(c6, beta, shift), _LEAST),
+                exp2(fma(c7, beta, shift), _LEAST),
+            )
             if i == j:
-                e0, e1, e2, e3 = (
-                    replace(e0, 0, 0.0),
-                    replace(e1, 1, 0.0),
-                    replace(e2, 2, 0.0),
-                    replace(e3, 3, 0.0),
+                e = (
+                    replace(e[0], 0, 0.0),
+                    replace(e[1], 1, 0.0),
+                    replace(e[2], 2, 0.0),
+                    replace(e[3], 3, 0.0),
+                    replace(e[4], 4, 0.0),
+                    replace(e[5], 5, 0.0),
+                    replace(e[6], 6, 0.0),
+                    replace(e[7], 7, 0.0),
                 )
-                e4, e5, e6, e7 = (
-                    replace(e4, 4, 0.0),
-                    replace(e5, 5, 0.0),
-                    replace(e6, 6, 0.0),
-                    replace(e7, 7, 0.0),
-                )
-            weights = weights + (((e0 + e1) + (e2 + e3)) + ((e4 + e5) + (e6 + e7)))
-            even = fma(e0, c0, fma(e2, c2, fma(e4, c4, fma(e6, c6, cosines))))
-            cosines = even + fma(e1, c1, fma(e3, c3, fma(e5, c5, e7 * c7)))
-            for k in range(dimension):
-                at = k * stride
-                f = fma(e0, each(x, at + j), fma(e2, each(x, at + j + 2), load(force, at + i)))
-                g = fma(e1, each(x, at + j + 1), e3 * each(x, at + j + 3))
-                f = fma(e4, each(x, at + j + 4), fma(e6, each(x, at + j + 6), f))
-                g = fma(e5, each(x, at + j + 5), fma(e7, each(x, at + j + 7), g))
-                store(force, at + i, f + g)
-        store(weight, i, weights)
-        for k in range(dimension):
-            at = k * stride + i
-            store(force, at, fnma(cosines, load(x, at), load(force, at)))
-
-
-@kernel
-def attention_sums(
-    x: Any,
-    probe: Any,
-    value: Any,
-    m: Any,
-    atoms: int,
-    stride: int,
-    dimension: int,
-    beta: float,
-    with_self: bool,
-    force: Any,
-    weight: Any,
-    log_scale: Any,
-    log_total: Any,
-    scores: Any,
-) -> None:
-    """Attention with general matrices, a row at a time, relative to the largest score of the row.
-
-    Scores s_ij = beta <probe_i, x_j>; j runs over all atoms but i itself, or over all if ``with_self``:
-        log_scale_i = max_j s_ij,
-        force_i     = sum_j m_j exp(s_ij - log_scale_i) value_j     (not projected),
-        weight_i    = sum_j m_j exp(s_ij - log_scale_i),
-        log_total_i = ln sum_j m_j exp(s_ij), always with j = i.
-    ``scores`` is scratch of ``stride`` float64. Rows of ``value`` must be finite in the padding.
-    """
-    for i in range(atoms):
-        own = 0.0
-        best = -np.inf
-        for j in range(stride):
-            s = 0.0
-            for k in range(dimension):
-                s += probe[k * stride + i] * x[k * stride + j]
-            s *= beta
-            scores[j] = s
-            if j == i:
-                own = s
-            if j < atoms and s > best and (with_self or j != i):
-                best = s
-        weights = splat(0.0)
-        for j in range(0, stride, 8):
-            e = exp(load(scores, j) - best) * load(m, j)
-            if not with_self:
-                e = replace(e, i - j, 0.0)
-            store(scores, j, e)
-            weights = weights + e
-        weight[i] = total(weights)
-        log_scale[i] = best
-        if with_self:
-            log_total[i] = best + np.log(weight[i])
-        else:
-            top = max(own, best)
-            log_total[i] = top + np.log(m[i] * np.exp(own - top) + weight[i] * np.exp(best - top))
-        for k in range(dimension):
-            row = splat(0.0)
-            for j in range(0, stride, 8):
-                row = fma(load(scores, j), load(value, k * stride + j), row)
-            force[k * stride + i] = total(row)
+                e = _scaled(e, m, j)
+                store(weight, i, load(weight, i) + _summed(e))
+                for k in range(dimension):
+                    at = k * stride
+                    store(force, at + i, _mixed(e, x, at + j, load(force, at + i)))
+            else:
+                back = _scaled(transposed(e), m, i)
+                e = _scaled(e, m, j)
+                store(weight, i, load(weight, i) + _summed(e))
+                store(weight, j, load(weight, j) + _summed(back))
+                for k in range(dimension):
+                    at = k * stride
+                    store(force, at + i, _mixed(e, x, at + j, load(force, at + i)))
+                    store(force, at + j, _mixed(back, x, at + i, load(force, at + j)))
+    for i in range(0, stride, 8):
+        along = zero
+        for r in range(i, dimension * stride, stride):
+            along = fma(load(force, r), load(x, r), along)
+        for r in range(i, dimension * stride, stride):
+            store(force, r, fnma(along, load(x, r), load(force, r)))

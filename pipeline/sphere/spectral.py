@@ -108,7 +108,7 @@ _making = Lock()
 
 
 def _make_threads(threads: int) -> None:
-    """See to it that ducc0 has so many: by default it takes no more than OMP_NUM_THREADS, which Dask sets to 1."""
+    """See to it that ducc0 has so many: it takes no more than OMP_NUM_THREADS, which Dask sets to 1."""
     with _making:
         if threads > ducc0.misc.thread_pool_size():
             ducc0.misc.resize_thread_pool(threads)
