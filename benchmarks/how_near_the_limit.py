@@ -14,8 +14,6 @@ from pipeline.dynamics import fields
 from pipeline.sphere import pairs
 
 BETA = 4.0
-SUMS = {2: pairs.pair_sums_2, 3: pairs.pair_sums_3}
-VELOCITIES = {2: fields.circle_velocity, 3: fields.sphere_velocity}
 SMALL = ((32, 2), (32, 3), (128, 2), (128, 3), (512, 2), (512, 3))
 TARGETS = {32: 1.6, 128: 1.2, 512: 1.2}
 LARGE = ((32, 32), (128, 128))
@@ -64,8 +62,8 @@ def contenders(n: int, d: int, work: int) -> tuple[dict[str, Any], int]:
     gaps = np.linspace(0.0, 2.0 * BETA, EXPONENTIALS)
     arguments, out = -gaps, np.empty(EXPONENTIALS)
     times = max(1, work // (n * n * d))
-    sums = SUMS.get(d, pairs.pair_sums_d)
-    velocity = VELOCITIES.get(d, fields.hypersphere_velocity)
+    sums = pairs.circle_sums if d == 2 else pairs.sphere_sums
+    velocity = fields.circle_velocity if d == 2 else fields.sphere_velocity
     return {
         "sums": lambda: _sums(sums, x, m, n, stride, d, force, weight, scratch, times),
         "velocity": lambda: _velocities(velocity, x, m, n, stride, d, force, weight, scratch, times),
@@ -143,7 +141,7 @@ def blas() -> str:
 def vectors(quick: bool) -> Table:
     """Which registers the packed float64 instructions of the compiled sums use."""
     rows = []
-    for sums in (*SUMS.values(), pairs.pair_sums_d):
+    for sums in (pairs.circle_sums, pairs.sphere_sums):
         if not sums.signatures:
             x, m, stride = flat(8, 2)
             scratch = np.empty(pairs.scratch_size(stride, 2))

@@ -209,23 +209,31 @@ def test_a_hundred_thousand_tokens_reach_the_first_plateau() -> None:
 
 def test_the_rule_is_one_of_parameters_and_refuses_what_does_not_exist() -> None:
     auto, forced, pairs = Adaptive(), Adaptive(sum="spectral"), Adaptive(sum="direct")
-    assert auto.spectral(MANY, 2, 20.0, True)
-    assert auto.spectral(MANY, 3, 20.0, True)
-    assert not auto.spectral(FEW + 1, 2, 20.0, True)
-    assert not auto.spectral(MANY, 4, 20.0, True)
-    assert not auto.spectral(MANY, 2, 20.0, False)
-    assert not pairs.spectral(MANY, 2, 20.0, True)
-    assert not Adaptive(tolerance=1e-12, coalescence=1e-9).spectral(MANY, 2, 20.0, True)
-    assert forced.spectral(FEW + 1, 2, 20.0, True)
+    assert auto.spectral(MANY, 2, 20.0, True, 1e-3)
+    assert auto.spectral(MANY, 3, 20.0, True, 1e-3)
+    assert not auto.spectral(FEW + 1, 2, 20.0, True, 1e-3)
+    assert not auto.spectral(MANY, 4, 20.0, True, 1e-3)
+    assert not auto.spectral(MANY, 2, 20.0, False, 1e-3)
+    assert not pairs.spectral(MANY, 2, 20.0, True, 1e-3)
+    assert not Adaptive(tolerance=1e-12).spectral(MANY, 2, 20.0, True, 1e-3)
+    assert not Adaptive(tolerance=1e-10).spectral(MANY, 2, 20.0, True, 1e-9)
+    assert forced.spectral(FEW + 1, 2, 20.0, True, 1e-3)
     for n, d, symmetric in ((FEW, 2, True), (MANY, 4, True), (MANY, 2, False)):
         with pytest.raises(ValueError, match=r"integrator\.sum: got spectral"):
-            forced.spectral(n, d, 20.0, symmetric)
+            forced.spectral(n, d, 20.0, symmetric, 1e-3)
     with pytest.raises(ValueError, match=r"grid\.n: got 32769"):
-        pairs.spectral(MANY + 1, 2, 20.0, True)
+        pairs.spectral(MANY + 1, 2, 20.0, True, 1e-3)
     with pytest.raises(ValueError, match=r"integrator\.sum: got 'fast'; allowed: auto, direct, spectral"):
         Adaptive(sum="fast")
     with pytest.raises(ValueError, match=r"grid\.n: got"):
         simulate(np.eye(2)[np.zeros(MANY + 1, int)], 1.0, integrator=Layers(), horizon=1.0)
+
+
+def test_a_notebook_holds_more_tokens_than_pairs_can_be_made_of() -> None:
+    run = simulate(initial_tokens(0, 3 * MANY, 2, 0), 20.0, times=[0.0, 0.01], horizon=0.01)
+    assert run.outcome == DONE
+    assert run.tokens.shape == (2, 3 * MANY, 2)
+    assert run.energy[1] > run.energy[0]
 
 
 @pytest.mark.parametrize("d", [2, 3])

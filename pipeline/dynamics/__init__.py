@@ -122,9 +122,7 @@ class Dynamics:
             If a matrix does not exist in dimension d.
         """
         if self.symmetric:
-            velocity = {2: fields.circle_velocity, 3: fields.sphere_velocity}.get(
-                d, fields.hypersphere_velocity
-            )
+            velocity = fields.circle_velocity if d == 2 else fields.sphere_velocity
             reference, matrices = fields.identity_reference, np.empty((0, 0, 0))
         else:
             matrices = self.matrices(d)

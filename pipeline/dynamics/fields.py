@@ -82,9 +82,8 @@ def _identity_velocity(sums: Any, name: str) -> Any:
     return kernel(velocity)
 
 
-circle_velocity = _identity_velocity(pairs.pair_sums_2, "circle_velocity")
-sphere_velocity = _identity_velocity(pairs.pair_sums_3, "sphere_velocity")
-hypersphere_velocity = _identity_velocity(pairs.pair_sums_d, "hypersphere_velocity")
+circle_velocity = _identity_velocity(pairs.circle_sums, "circle_velocity")
+sphere_velocity = _identity_velocity(pairs.sphere_sums, "sphere_velocity")
 
 
 @kernel

@@ -24,6 +24,8 @@ OUTCOMES: dict[int, str] = {
 }
 
 SUMS = ("auto", "direct", "spectral")
+FINEST_CHORD = 1e-9  # of coalescence: well above the rounding of positions
+USUAL_DELTA = 1e-3
 SPECTRAL_FROM = {2: 4096, 3: 4096}  # tokens from which spectral sums are cheaper, by dimension
 
 
@@ -34,10 +36,12 @@ class Adaptive:
     Parameters
     ----------
     tolerance : float
-        Largest local error of a token's position (a chord) and of the time, relative to the time elapsed.
+        Largest local error of a token's position (a chord) and of the time, relative to the time elapsed;
+        where clusters are told at a finer distance than usual, a tenth of the coalescence.
     coalescence : float or None
-        Chord below which tokens become one atom. None: ``max(1e-6, 100 * tolerance)``, but at most sqrt(2
-        delta) / 100, delta being the cluster tolerance.
+        Chord below which tokens become one atom. It shifts the moment at which others come within sqrt(2
+        delta) of them, delta being the cluster tolerance, so None makes it ``100 * tolerance``, times
+        sqrt(delta / 1e-3) below 1e-3; at least 1e-9 and at most sqrt(2 delta) / 100.
     max_evaluations : int
         A trajectory that needs more evaluations of the field fails.
     sum : {"auto", "direct", "spectral"}
@@ -74,7 +78,7 @@ class Adaptive:
         if self.sum_threads < 1:
             raise ValueError(f"integrator.sum_threads: got {self.sum_threads!r}; allowed: integers >= 1")
 
-    def spectral(self, n: int, d: int, beta: float, symmetric: bool) -> bool:
+    def spectral(self, n: int, d: int, beta: float, symmetric: bool, delta: float) -> bool:
         """Whether a cell begins with spectral sums: a rule in its parameters, the same on every machine.
 
         Parameters
@@ -83,6 +87,8 @@ class Adaptive:
             The cell's, d after reduction to the span.
         symmetric : bool
             Whether Q = K = V = identity.
+        delta : float
+            The cluster tolerance.
 
         Raises
         ------
@@ -98,8 +104,9 @@ class Adaptive:
         chosen = self.sum == "spectral"
         if self.sum == "auto" and possible:
             # sums that would be a hundred times too coarse for uniform tokens are not begun
-            error = spectral.ERROR * spectral.epsilon_for(self.tolerance)
-            sound = 100 * error <= self.tolerance * spectral.mean_weight(beta, d)
+            allowed = self.local_error(delta)
+            error = spectral.ERROR * spectral.epsilon_for(allowed)
+            sound = 100 * error <= allowed * spectral.mean_weight(beta, d)
             chosen = n > MANY or (sound and n >= SPECTRAL_FROM[d])
         if n > MANY and not chosen:
             raise ValueError(f"grid.n: got {n}; allowed: at most {MANY} where attention is summed over pairs")
@@ -114,18 +121,24 @@ class Adaptive:
             If it is not well below the cluster tolerance, or the local error not well below it.
         """
         widest = math.sqrt(2 * delta) / 100
-        chord = min(max(1e-6, 100 * self.tolerance), widest) if self.coalescence is None else self.coalescence
-        if chord > widest * (1 + 1e-12):
+        most = widest if self.coalescence is None else self.coalescence
+        if most > widest * (1 + 1e-12):
             raise ValueError(
-                f"integrator.coalescence: got {chord:g}; allowed: at most sqrt(2 tolerance) / 100 = "
-                f"{widest:g}"
+                f"integrator.coalescence: got {most:g}; allowed: at most sqrt(2 tolerance) / 100 = {widest:g}"
             )
-        if self.tolerance > 0.1 * chord:
+        if self.tolerance > 0.1 * most:
             raise ValueError(
                 f"integrator.tolerance: got {self.tolerance:g}; allowed: at most a tenth of the distance of "
-                f"coalescence, {chord:g} at cluster tolerance {delta:g}"
+                f"coalescence, {most:g} at cluster tolerance {delta:g}"
             )
-        return chord
+        if self.coalescence is not None:
+            return self.coalescence
+        scale = min(1.0, math.sqrt(delta / USUAL_DELTA))
+        return min(widest, max(FINEST_CHORD, 100 * self.tolerance * scale))
+
+    def local_error(self, delta: float) -> float:
+        """The largest local error allowed for cluster tolerance ``delta``: well below the coalescence."""
+        return min(self.tolerance, self.chord(delta) / 10)
 
 
 @dataclass(frozen=True)

@@ -82,7 +82,9 @@ def observe_cells(
         np.zeros(cells, np.int64),
     )
     found: tuple[NDArray[Any], ...] = (series, last, outcome, evaluations, steps)
-    spectral = np.array([crowd.chosen(integrator, dynamics, n, d, float(b)) for b in beta], np.bool_)
+    spectral = np.array(
+        [crowd.chosen(integrator, dynamics, n, d, float(b), tolerance) for b in beta], np.bool_
+    )
     for cell in np.flatnonzero(spectral):
         outcome[cell], evaluations[cell], steps[cell] = crowd.follow(
             tokens[cell],

@@ -17,7 +17,9 @@ from pipeline.sphere import crowd as geometry
 from pipeline.sphere import spectral
 
 
-def chosen(integrator: Adaptive | Layers, dynamics: equations.Dynamics, n: int, d: int, beta: float) -> bool:
+def chosen(
+    integrator: Adaptive | Layers, dynamics: equations.Dynamics, n: int, d: int, beta: float, delta: float
+) -> bool:
     """Whether a cell begins with spectral sums.
 
     Raises
@@ -26,7 +28,7 @@ def chosen(integrator: Adaptive | Layers, dynamics: equations.Dynamics, n: int, 
         If there are no sums for it.
     """
     if isinstance(integrator, Adaptive):
-        return integrator.spectral(n, d, beta, dynamics.symmetric)
+        return integrator.spectral(n, d, beta, dynamics.symmetric, delta)
     if n > MANY:
         raise ValueError(f"grid.n: got {n}; allowed: at most {MANY} with integrator=layers")
     return False
@@ -56,7 +58,8 @@ def follow(
         raise TypeError("layers are never summed spectrally")
     dimension = tokens.shape[1]
     field = dynamics.field(dimension)
-    epsilon, threads = spectral.epsilon_for(integrator.tolerance), integrator.sum_threads
+    epsilon = spectral.epsilon_for(integrator.local_error(tolerance))
+    threads = integrator.sum_threads
 
     def save(index: int, crowd: geometry.Crowd, place: NDArray[np.float64], clusters: int) -> None:
         if wanted[0]:
@@ -83,7 +86,7 @@ def follow(
         place,
         crowds.Task(
             velocity=velocities.velocity(field.normalised, beta, epsilon, threads),
-            tolerance=integrator.tolerance,
+            tolerance=integrator.local_error(tolerance),
             chord=integrator.chord(tolerance),
             max_evaluations=integrator.max_evaluations,
             delta=tolerance,

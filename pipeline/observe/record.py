@@ -286,7 +286,7 @@ def method_arguments(
         field.geodesic,
         field.clock_offset,
         field.matrices,
-        integrator.tolerance,
+        integrator.local_error(delta),
         integrator.chord(delta),
         integrator.max_evaluations,
     )

@@ -210,16 +210,18 @@ def simulate(
         tokens = reduced
     dimension = tokens.shape[1]
     field = dynamics.field(dimension)
+    spectral = crowd.chosen(integrator, dynamics, n, dimension, beta, tolerance)
+    solver: Any = None
+    work: Any = None
     atoms: tuple[NDArray[Any], ...] = (mass,)
     begin: tuple[Any, ...] = ()
     if isinstance(integrator, Layers):
         solver = recorders.layer_solver(True)
-        work: Any = layers.Workspace.of(n, dimension)
-    else:
+        work = layers.Workspace.of(n, dimension)
+    elif not spectral:
         solver = recorders.adaptive_solver(field.velocity, field.reference, True)
         work = Workspace.of(n, dimension, n)
         atoms, begin = (mass, mass * mass, np.arange(n)), (FROM_THE_START,)
-    spectral = crowd.chosen(integrator, dynamics, n, dimension, beta)
     kept, room = (SPECTRAL_CLUSTERS, 0) if spectral else (n, min(4 * n, _PARTITIONS // n) + 64)
     while True:
         series = np.full((saves.size, len(recorders.TIME_RESOLVED)), np.nan)

@@ -31,13 +31,13 @@ from pipeline.sphere.lanes import (
     turned,
 )
 
-FAR = 1e3  # where padding lies when pairs are compared by differences: no token is near it
+FAR = 1e3  # where padding lies when tokens are compared by differences: none is near it
 
 
 @kernel
 def padding(dimension: int) -> float:
-    """Coordinate of the padding lanes: far away where sums use differences, 0 where they use products."""
-    return FAR if dimension <= 3 else 0.0
+    """Coordinate of the padding lanes: far away where the sums use differences, 0 where they use products."""
+    return FAR if dimension == 2 else 0.0
 
 
 @kernel
@@ -86,7 +86,7 @@ def _turns(p: Any, q: Any, half: float, ref: float, sums_p: Any, sums_q: Any) ->
 
 
 @kernel
-def pair_sums_2(
+def circle_sums(
     x: Any,
     m: Any,
     atoms: int,
@@ -141,111 +141,6 @@ def pair_sums_2(
 
 
 @kernel
-def _pulls(p: Any, q: Any, half: float, ref: float, sums_p: Any, sums_q: Any) -> Any:
-    """Lane by lane the pair (p, q) on S²: (weight, twice the gap, x_j - x_i), weighted, of both after it."""
-    p0, p1, p2, mp = p
-    q0, q1, q2, mq = q
-    u0, u1, u2 = q0 - p0, q1 - p1, q2 - p2
-    h = fma(u0, u0, fma(u1, u1, u2 * u2))
-    e = exp2(fnma(h, half, ref), _LEAST)
-    f, g = mq * e, mp * e
-    return (
-        (
-            sums_p[0] + f,
-            fma(f, h, sums_p[1]),
-            fma(f, u0, sums_p[2]),
-            fma(f, u1, sums_p[3]),
-            fma(f, u2, sums_p[4]),
-        ),
-        (
-            sums_q[0] + g,
-            fma(g, h, sums_q[1]),
-            fnma(g, u0, sums_q[2]),
-            fnma(g, u1, sums_q[3]),
-            fnma(g, u2, sums_q[4]),
-        ),
-    )
-
-
-@kernel
-def _all_turned(s: Any) -> Any:
-    return turned(s[0]), turned(s[1]), turned(s[2]), turned(s[3]), turned(s[4])
-
-
-@kernel
-def _added(s: Any, t: Any) -> Any:
-    return s[0] + t[0], s[1] + t[1], s[2] + t[2], s[3] + t[3], s[4] + t[4]
-
-
-@kernel
-def _add(force: Any, weight: Any, scratch: Any, gaps: int, stride: int, j: int, s: Any) -> None:
-    store(weight, j, load(weight, j) + s[0])
-    store(scratch, gaps + j, load(scratch, gaps + j) + s[1])
-    store(force, j, load(force, j) + s[2])
-    store(force, stride + j, load(force, stride + j) + s[3])
-    store(force, 2 * stride + j, load(force, 2 * stride + j) + s[4])
-
-
-@kernel
-def pair_sums_3(
-    x: Any,
-    m: Any,
-    atoms: int,
-    stride: int,
-    dimension: int,
-    beta: float,
-    ref: float,
-    force: Any,
-    weight: Any,
-    scratch: Any,
-) -> None:
-    """On S²: the sums of `pair_sums_2` as vectors, with x_j - c_ij x_i = (x_j - x_i) + h_ij x_i.
-
-    ``scratch``: at least 9 * stride.
-    """
-    eight = min(stride, 8)
-    zero, half, ref = splat(0.0), 0.5 * LOG2_E * beta, LOG2_E * ref
-    nothing = zero, zero, zero, zero, zero
-    gaps = 8 * stride  # where the scratch is free
-    if stride > 8:
-        _doubled(x, m, stride, 3, scratch)
-    for j in range(0, stride, 8):
-        store(weight, j, zero)
-        store(scratch, gaps + j, zero)
-        store(force, j, zero)
-        store(force, stride + j, zero)
-        store(force, 2 * stride + j, zero)
-    for i in range(0, stride, 8):
-        p = load(x, i), load(x, stride + i), load(x, 2 * stride + i), load(m, i)
-        q = opposite(p[0]), opposite(p[1]), opposite(p[2]), opposite(p[3])
-        sums_q = nothing
-        sums_p, _ = _pulls(p, q, half, ref, nothing, nothing)
-        for _ in range(3):
-            q = turned(q[0]), turned(q[1]), turned(q[2]), turned(q[3])
-            sums_p, sums_q = _pulls(p, q, half, ref, sums_p, sums_q)
-            sums_q = _all_turned(sums_q)
-        sums_p = _added(sums_p, sums_q)
-        for j in range(i + 8, stride, 8):
-            sums_q = nothing
-            for at in range(2 * j, 2 * j + eight):
-                keep_rolled()
-                q = (
-                    load(scratch, at),
-                    load(scratch, 2 * stride + at),
-                    load(scratch, 4 * stride + at),
-                    load(scratch, 6 * stride + at),
-                )
-                sums_p, sums_q = _pulls(p, q, half, ref, sums_p, sums_q)
-                sums_q = _all_turned(sums_q)
-            _add(force, weight, scratch, gaps, stride, j, sums_q)
-        _add(force, weight, scratch, gaps, stride, i, sums_p)
-    for j in range(0, stride, 8):
-        h = load(scratch, gaps + j) * 0.5
-        for r in range(j, 3 * stride, stride):
-            store(force, r, fma(h, load(x, r), load(force, r)))
-
-
-@kernel
 def _scaled(e: Any, m: Any, j: int) -> Any:
     """Each of eight lanes times the mass of its atom, the eight from j on."""
     return (
@@ -276,7 +171,7 @@ def _mixed(e: Any, x: Any, at: int, start: Any) -> Any:
 
 
 @kernel
-def pair_sums_d(
+def sphere_sums(
     x: Any,
     m: Any,
     atoms: int,
@@ -288,7 +183,7 @@ def pair_sums_d(
     weight: Any,
     scratch: Any,
 ) -> None:
-    """In any dimension: the sums of `pair_sums_2` as vectors, eight tokens (lanes) by eight others.
+    """In any dimension: the sums of `circle_sums` as vectors, eight tokens (lanes) by eight others.
 
     Two passes over the components per block: inner products, then the weighted sums for both sides; nothing
     of size n² is stored. c_ij comes from a product, so force_i carries an absolute error of 1e-16 weight_i.

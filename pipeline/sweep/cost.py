@@ -56,7 +56,9 @@ def cell_seconds(sweep: Sweep) -> NDArray[np.float64]:
         layers = math.ceil((sweep.horizon or 0.0) / sweep.integrator.step)
         motion = layers * (EVALUATION_SECONDS + full)
     else:
-        motion = _adaptive_seconds(sweep, sweep.integrator.tolerance, n, rank, beta, pair, full)
+        motion = _adaptive_seconds(
+            sweep, sweep.integrator.local_error(sweep.tolerance), n, rank, beta, pair, full
+        )
     saves = len(sweep.times.values) * bool(sweep.variables)
     save_pair = SAVE_PAIR_SECONDS + SAVE_PAIR_DIMENSION_SECONDS * (rank - 2)
     saving = saves * (SAVE_SECONDS + n * (n - 1) / 2 * save_pair)

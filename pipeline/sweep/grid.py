@@ -14,6 +14,7 @@ import math
 import operator
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 
 from pipeline import cell, integrate, schema, store
@@ -185,12 +186,12 @@ class Sweep:
         if not isinstance(self.integrator, integrate.Adaptive):
             return []
         symmetric = self.dynamics.symmetric
+        begins = partial(self.integrator.spectral, symmetric=symmetric, delta=self.tolerance)
         found = []
         for n, d in itertools.product(self.n, self.d):
             rank = min(n, d) if symmetric else d
-            if self.integrator.spectral(n, rank, self.beta[0], symmetric):  # if any, then the smallest beta
-                chosen = [b for b in self.beta if self.integrator.spectral(n, rank, b, symmetric)]
-                found.append((n, d, chosen[-1]))
+            if begins(n, rank, self.beta[0]):  # if any, then the smallest beta
+                found.append((n, d, [b for b in self.beta if begins(n, rank, b)][-1]))
         return found
 
     @property

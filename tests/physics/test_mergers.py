@@ -124,7 +124,7 @@ def test_coalescence_changes_nothing_that_is_observed(
             assert run.cluster_count[i] == len(reference.components(y, golden.DELTA))
 
 
-@pytest.mark.parametrize("delta", [1e-6, 0.02, 0.3, 1.5])
+@pytest.mark.parametrize("delta", [1e-9, 1e-8, 1e-6, 1e-4, 0.02, 0.3, 1.5])
 @NAMES
 def test_log_time_to_clusters_is_the_last_moment_with_more(name: str, delta: float):
     """Dense sampling with a spanning tree, at cluster tolerances at which the count is far from monotone."""
