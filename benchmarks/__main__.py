@@ -13,6 +13,7 @@ SCRIPTS = (
     "what_does_a_merger_cost",
     "how_does_cost_grow",
     "how_long_do_a_million_tokens_take",
+    "how_exact_are_the_times",
     "what_does_the_tolerance_change",
     "how_long_is_the_paper_diagram",
     "what_does_a_sweep_add",

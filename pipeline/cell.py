@@ -18,8 +18,10 @@ from numpy.typing import NDArray
 
 from pipeline import dynamics, integrate, observe, schema, sphere
 
-CALL_CELLS = 64  # cells in one call of the engine
-TOKEN_BYTES = 64 * 2**20  # most memory for the initial tokens of one call
+# A call of the engine: many cells, so that what surrounds it is cheap; yet short: nothing interrupts it.
+CALL_CELLS = 512
+CALL_PAIRS = 2**18
+CALL_BYTES = 64 * 2**20  # of initial tokens, and of what is recorded at save times
 
 
 @dataclass(frozen=True)
@@ -93,7 +95,7 @@ def compute_block(
     for place, reason in skip.items():
         data[schema.STATUS][place], errors[place] = schema.FAILED, reason
 
-    per_call = max(1, min(CALL_CELLS, TOKEN_BYTES // (8 * block.n * block.d)))
+    per_call = call_cells(block.n, block.d, len(recipe.log_times))
     if threads > 1:
         per_call = max(1, min(per_call, -(-block.cells // (4 * threads))))
     calls = _calls(block, per_call, skip)
@@ -119,6 +121,16 @@ def compute_block(
         with ThreadPoolExecutor(threads) as pool:
             list(pool.map(fill, calls))  # asks for every result, so that an error is raised here
     return _labelled(recipe, block, records, data, errors)
+
+
+def call_cells(n: int, d: int, times: int) -> int:
+    """How many cells are computed in one call of the engine."""
+    return max(1, min(CALL_CELLS, CALL_PAIRS // n**2, CALL_BYTES // call_bytes(n, d, times)))
+
+
+def call_bytes(n: int, d: int, times: int) -> int:
+    """Memory that one cell takes in such a call: its tokens, and four numbers at each save time."""
+    return 8 * (n * d + 4 * times)
 
 
 def _calls(block: Block, per_call: int, skip: Mapping[Place, str]) -> list[list[Place]]:

@@ -98,7 +98,7 @@ def test_only_the_variables_that_are_kept_are_computed() -> None:
 
 
 def test_initial_tokens_of_large_cells_are_made_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cell, "TOKEN_BYTES", 3 * 8 * BLOCK.n * BLOCK.d)
+    monkeypatch.setattr(cell, "CALL_BYTES", 3 * cell.call_bytes(BLOCK.n, BLOCK.d, len(MADE.times.values)))
     sizes = []
     real = observe.observe_cells
 

@@ -98,12 +98,13 @@ def identity_reference(
 def _apply(matrix: Any, x: Any, atoms: int, stride: int, dimension: int, out: Any) -> None:
     """Matrix times each position; padding becomes 0."""
     for k in range(dimension):
-        for i in range(stride):
+        for i in range(0, stride, 8):
+            row = splat(0.0)
+            for q in range(dimension):
+                row = fma(load(x, q * stride + i), matrix[k, q], row)
+            store(out, k * stride + i, row)
+        for i in range(atoms, stride):
             out[k * stride + i] = 0.0
-        for q in range(dimension):
-            c = matrix[k, q]
-            for i in range(atoms):
-                out[k * stride + i] += c * x[q * stride + i]
 
 
 @kernel

@@ -20,6 +20,7 @@ from pipeline.integrate import events
 from pipeline.integrate.adaptive import DONE, NOT_FINITE
 from pipeline.integrate.atoms import clear, normalise
 from pipeline.sphere import gaps, pairs
+from pipeline.sphere.lanes import kernel
 
 # bound by `compiled.bind`
 average: Any = None  # what a layer adds (`pipeline.dynamics.fields.layer_average`)
@@ -64,6 +65,16 @@ class Workspace(NamedTuple):
             scratch=np.empty(pairs.scratch_size(stride, dimension)),
             p=np.empty(3),
         )
+
+
+@kernel
+def _differ(together: Any, now_together: Any, n: int) -> bool:
+    """Whether any entry differs; without a branch, since this is asked in every layer."""
+    differs = False
+    for i in range(n):
+        for j in range(n):
+            differs |= together[i, j] != now_together[i, j]
+    return differs
 
 
 def solve_layers(
@@ -113,8 +124,9 @@ def solve_layers(
             if not np.isfinite(x[:size].sum()):
                 return NOT_FINITE, layer, layer
             gaps.adjacency(x, n, stride, dimension, delta, now_together)
+            changed = _differ(together, now_together, n)
             for parting in (True, False):  # what parts in a layer parts before others join
-                for i in range(n):
+                for i in range(n if changed else 0):
                     for j in range(i):
                         if together[i, j] == parting and now_together[i, j] != parting:
                             before = clusters

@@ -82,9 +82,9 @@ def observe_cells(
         np.zeros(cells, np.int64),
     )
     found: tuple[NDArray[Any], ...] = (series, last, outcome, evaluations, steps)
-    spectral = np.array(
-        [crowd.chosen(integrator, dynamics, n, d, float(b), tolerance) for b in beta], np.bool_
-    )
+    betas, which = np.unique(beta, return_inverse=True)
+    begins = [crowd.chosen(integrator, dynamics, n, d, float(b), tolerance) for b in betas]
+    spectral = np.array(begins, np.bool_)[which]
     for cell in np.flatnonzero(spectral):
         outcome[cell], evaluations[cell], steps[cell] = crowd.follow(
             tokens[cell],

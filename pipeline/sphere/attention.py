@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.sphere.lanes import exp, fma, kernel, load, replace, splat, store, total
+from pipeline.sphere.lanes import each, exp, fma, kernel, load, replace, splat, store, total
 
 
 @kernel
@@ -36,18 +36,16 @@ def attention_sums(
     ``scores`` is scratch of ``stride`` float64. Rows of ``value`` must be finite in the padding.
     """
     for i in range(atoms):
-        own = 0.0
-        best = -np.inf
-        for j in range(stride):
-            s = 0.0
+        for j in range(0, stride, 8):
+            s = splat(0.0)
             for k in range(dimension):
-                s += probe[k * stride + i] * x[k * stride + j]
-            s *= beta
-            scores[j] = s
-            if j == i:
-                own = s
-            if j < atoms and s > best and (with_self or j != i):
-                best = s
+                s = fma(load(x, k * stride + j), each(probe, k * stride + i), s)
+            store(scores, j, s * beta)
+        own = scores[i]
+        best = -np.inf
+        for j in range(atoms):
+            if scores[j] > best and (with_self or j != i):
+                best = scores[j]
         weights = splat(0.0)
         for j in range(0, stride, 8):
             e = exp(load(scores, j) - best) * load(m, j)

@@ -175,14 +175,10 @@ def next_within(x: Any, i: int, first: int, atoms: int, stride: int, dimension: 
 def adjacency(x: Any, atoms: int, stride: int, dimension: int, delta: float, together: Any) -> None:
     """Write together[i, j] = (h_ij <= delta), the diagonal included, for all pairs of atoms."""
     for i in range(atoms):
-        together[i, :atoms] = False
-    for i in range(atoms):
-        together[i, i] = True
-        j = next_within(x, i, i + 1, atoms, stride, dimension, delta)
-        while j < atoms:
-            together[i, j] = True
-            together[j, i] = True
-            j = next_within(x, i, j + 1, atoms, stride, dimension, delta)
+        for block in range(0, atoms, 8):
+            near = within(x, i, block, stride, dimension, delta)
+            for j in range(block, min(block + 8, atoms)):
+                together[i, j] = near >> (j - block) & 1 == 1
 
 
 @kernel

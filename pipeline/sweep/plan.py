@@ -218,7 +218,8 @@ def plan(
     cells = np.multiply.outer(_lengths(len(sweep.beta), betas), _lengths(len(sweep.seed), seeds))
     variables = schema.variables_kept(sweep.variables)
     coordinates = len(schema.COORDINATES)
-    call = min(cell.CALL_CELLS * 8 * sweep.n[-1] * sweep.d[-1], cell.TOKEN_BYTES)
+    d, times = sweep.d[-1], len(sweep.times.values)
+    call = max(cell.call_cells(n, d, times) * cell.call_bytes(n, d, times) for n in sweep.n)
     notes = []
     if dearest > target_seconds:
         notes.append(
