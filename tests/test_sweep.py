@@ -58,6 +58,7 @@ NOT_A_NUMBER = float("nan")
         ("block", {"block": (0, 1)}),
         ("block", {"block": (1, 1, 1)}),
         ("integrator.tolerance", {"integrator": integrate.Adaptive(1e-4), "tolerance": 1e-9}),
+        ("grid.d", {"d": (10**12,)}),
     ],
 )
 def test_bad_input_is_refused_in_one_line_that_names_the_key(key: str, changes: dict[str, Any]) -> None:

@@ -106,7 +106,9 @@ class Dynamics:
     def check(self, d: int) -> None:
         """Raise ValueError unless the matrices exist in dimension d."""
         for role in ("query", "key", "value"):
-            getattr(self, role).resolve(d, role)
+            matrix = getattr(self, role)
+            if not matrix.is_identity:  # it exists, and where it is alone it is never made
+                matrix.resolve(d, role)
 
     def matrices(self, d: int) -> NDArray[np.float64]:
         """K'Q and V, shape (2, d, d): scores are beta <K'Q x_i, x_j>, values V x_j."""

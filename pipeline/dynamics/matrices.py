@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 Kind = Literal["identity", "diagonal", "gaussian", "goe", "file"]
 _ROLES = ("query", "key", "value")
+LARGEST = 2**14  # dimension of a matrix that is not the identity: 2 GiB
 
 
 @dataclass(frozen=True)
@@ -96,6 +97,10 @@ class Matrix:
         """
         if self.kind == "identity":
             return np.eye(d)
+        if d > LARGEST:
+            raise ValueError(
+                f"dynamics.{role}.kind: got {self.kind} with grid.d = {d}; allowed: d up to {LARGEST}"
+            )
         if self.kind == "diagonal":
             if len(self.diagonal) != d:
                 raise ValueError(
@@ -124,7 +129,13 @@ class Matrix:
         draw = np.random.Generator(np.random.Philox(stream)).standard_normal((d, d))
         if self.kind == "goe":
             draw = (draw + draw.T) / math.sqrt(2)
-        return self.scale * draw / math.sqrt(d)
+        with np.errstate(over="ignore"):
+            matrix = self.scale * draw / math.sqrt(d)
+        if not np.isfinite(matrix).all():
+            raise ValueError(
+                f"dynamics.{role}.scale: got {self.scale!r}; allowed: numbers that make a finite matrix"
+            )
+        return np.asarray(matrix)
 
 
 def _digest(path: str) -> str:

@@ -62,7 +62,8 @@ def cell_seconds(sweep: Sweep) -> NDArray[np.float64]:
     saves = len(sweep.times.values) * bool(sweep.variables)
     save_pair = SAVE_PAIR_SECONDS + SAVE_PAIR_DIMENSION_SECONDS * (rank - 2)
     saving = saves * (SAVE_SECONDS + n * (n - 1) / 2 * save_pair)
-    return np.asarray(CELL_SECONDS + TOKEN_SECONDS * n * d + motion + saving) * np.ones_like(n * d * beta)
+    each = CELL_SECONDS + TOKEN_SECONDS * n * d + motion + saving
+    return np.array(np.broadcast_to(each, sweep.shape[:3]))
 
 
 def _adaptive_seconds(

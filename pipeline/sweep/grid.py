@@ -21,6 +21,7 @@ from pipeline import cell, integrate, schema, store
 from pipeline import dynamics as dynamics_
 
 LARGEST_SEED = 2**63 - 1
+MOST_COORDINATES = 2**30  # n * d of the tokens of a cell: 8 GiB
 
 Number = TypeVar("Number", int, float)
 
@@ -116,6 +117,10 @@ class Sweep:
         }
         for name, value in canonical.items():
             object.__setattr__(self, name, value)
+        if self.n[-1] * self.d[-1] > MOST_COORDINATES:
+            raise ValueError(
+                f"grid.d: got {self.d[-1]} with n = {self.n[-1]}; allowed: n * d up to {MOST_COORDINATES}"
+            )
         if isinstance(self.integrator, integrate.Adaptive):
             self.integrator.chord(self.tolerance)  # refuses tolerances that do not go together
             many = self.spectral  # refuses sums that do not exist
