@@ -60,7 +60,7 @@ def merge_time(summary: xr.Dataset) -> Figure:
             _measured(times, exponents, at_d.isel({schema.N: i}), colour)
         times.legend(
             title="$n$:  slope $c$",
-            loc="lower right" if log else "upper left",
+            loc="upper left",
             fontsize=8,
             title_fontsize=8,
             borderaxespad=0.2,
