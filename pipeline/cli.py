@@ -11,6 +11,7 @@ import json
 import os
 import re
 import shlex
+import signal
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -57,6 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return code
     except KeyboardInterrupt:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # nothing is left to be interrupted but the exit
         return INTERRUPTED
     except BrokenPipeError:  # the reader of a pipe has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -115,9 +117,7 @@ def _run(read: Callable[[], config.Settings], label: str) -> int:
         print(label, flush=True)
     try:
         given = read()
-        price = run.plan(
-            given.sweep, given.path, task_seconds=given.task_seconds
-        )  # refuses before workers start
+        price = run.plan(given.sweep, given.path)  # refuses before workers start
         is_idle = not price.blocks_pending and not given.retry_failed
         with (workers.InProcess() if is_idle else given.workers).open() as executor:
             summary = run.run(
@@ -153,7 +153,13 @@ def _plan(read: Callable[[], config.Settings], label: str) -> int:
         print(label, flush=True)
     try:
         given = read()
-        price = run.plan(given.sweep, given.path, task_seconds=given.task_seconds)
+        price = run.plan(
+            given.sweep,
+            given.path,
+            task_seconds=given.task_seconds,
+            workers=given.workers.places,
+            threads=given.workers.threads,
+        )
     except (ValueError, OSError) as error:
         return _refuse(error)
     print(f"{'dataset':14}{given.path}\n{price}")
@@ -208,7 +214,7 @@ def _show(path: Path, found: report.Report) -> None:
     spent = "" if found.core_hours is None else f"; {found.core_hours:.3g} core-hours"
     console.print(f"{counts}{spent}", markup=False)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for name in ("n", "d", "done", "failed", "missing", "evaluations", "steps"):
+    for name in ("n", "d", "done", "failed", "missing", "evaluations per cell", "steps per cell"):
         table.add_column(name, justify="right")
     for row in found.rows:
         means = ("-" if mean is None else f"{mean:,.0f}" for mean in (row.evaluations, row.steps))
@@ -230,7 +236,15 @@ def _figures(flags: argparse.Namespace) -> int:
         if name not in figures.FIGURES:
             raise ValueError(f"NAME: got {name}; allowed: {', '.join(figures.FIGURES)}")
     with report.opened(dataset, in_parts=True) as data:
-        drawn = figures.draw(analyse.summary(data), flags.names or None, out)
+        summary = analyse.summary(data)
+        absent = int(summary["cells_missing"].sum())
+        if absent:
+            print(f"{NAME}: {absent:,} cells are missing; the figures show the others", file=sys.stderr)
+
+        def left_out(reason: str) -> None:
+            print(f"{NAME}: left out: {reason.removeprefix('figures: ')}", file=sys.stderr)
+
+        drawn = figures.draw(summary, flags.names or None, out, left_out)
     for file in drawn:
         print(file)
     return OK
@@ -242,7 +256,10 @@ def _validate(flags: argparse.Namespace) -> int:
     faults = run.validate(flags.dataset)
     for fault in faults:
         print(fault)
-    print(f"{flags.dataset}: {f'{len(faults)} faults' if faults else 'valid and complete'}")
+    if any(", block " in fault for fault in faults):
+        print("a damaged block is computed again after its file status/c.BLOCK is deleted, by the same run")
+    many = f"{len(faults)} fault{'s' if len(faults) > 1 else ''}"
+    print(f"{flags.dataset}: {many if faults else 'valid and complete'}")
     return FAILED if faults else OK
 
 

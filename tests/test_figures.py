@@ -298,7 +298,7 @@ def test_lazy_summaries_are_drawn_alike(tmp_path: Path) -> None:
         (
             "phase_diagram",
             {"variables": ("energy",)},
-            "phase_diagram needs pair_sync_mean, which this dataset cannot give",
+            "phase_diagram needs pair_sync_fraction, which this dataset did not keep",
         ),
         (
             "phase_diagram",
@@ -309,7 +309,11 @@ def test_lazy_summaries_are_drawn_alike(tmp_path: Path) -> None:
         ("plateau_n", {}, "plateau_n needs several values of n, this dataset has one"),
         ("plateau_n", {"n": (4, 8), "clusters_kept": 1}, "plateau_n needs plateau_length_median, which"),
         ("merge_time", {"beta": (1.0,)}, "merge_time needs several values of beta, this dataset has one"),
-        ("merge_time", {"missing": 1.0}, "merge_time needs finished cells, this dataset has none"),
+        (
+            "merge_time",
+            {"missing": 1.0},
+            "merge_time has nothing to show: no finished cell has a finite merge_log_time",
+        ),
         (
             "merge_time",
             {"beta": (1.0, 2.0, 3.0)},
@@ -328,7 +332,7 @@ def test_figure_that_a_dataset_cannot_give_says_so_in_one_line(
 
 
 def test_dataset_that_gives_nothing_says_so(tmp_path: Path) -> None:
-    with pytest.raises(figures.Unavailable, match=r"^figures: phase_diagram needs finished cells"):
+    with pytest.raises(figures.Unavailable, match=r"^figures: phase_diagram has nothing to show"):
         figures.draw(analyse.summary(mock.dataset(missing=1.0)), None, tmp_path)
 
 

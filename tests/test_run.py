@@ -225,6 +225,32 @@ def test_interrupted_it_ends_cleanly_and_can_go_on(tmp_path: Path, number: int) 
     assert summary.missing == 0
 
 
+class Interrupting:
+    """Interrupts this process when it is cleared away, where what the interrupt raises is lost."""
+
+    def __del__(self) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_an_interrupt_that_python_loses_is_met_all_the_same(tmp_path: Path) -> None:
+    held: list[Interrupting] = []
+
+    def listen(event: run.Event) -> None:
+        if isinstance(event, run.BlockDone):
+            held.append(Interrupting())
+            held.clear()
+
+    before = signal.getsignal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        run.run(
+            MADE, tmp_path / "data.zarr", executor=workers.Serial(), listeners=[listen], task_seconds=1e-3
+        )
+    assert signal.getsignal(signal.SIGINT) is before
+    there = store.written(tmp_path / "data.zarr")
+    assert 0 < there.sum() < there.size
+
+
 def test_a_driver_in_another_thread_may_run_and_leaves_signals_alone(tmp_path: Path) -> None:
     before = signal.getsignal(signal.SIGTERM)
     thread = threading.Thread(

@@ -112,7 +112,8 @@ def plateaus(dataset: xr.Dataset, *, log_floor: xr.DataArray | float | None = No
         plateau_log_entry   ln t of its beginning, at least `log_floor`
         plateau_log_exit    ln t of its end, at most the horizon
         plateau_length      their difference: the separation of the two time scales, 0 for none
-        plateau_censored    it had not ended at the horizon (or never ends, in an exactly symmetric state)
+        plateau_censored    there was no consensus at the horizon (or never will be, in an exactly symmetric
+                            state), so this is the longest stay so far, and a longer one may follow
         plateau_hidden      a longer stay may lie among counts so high that their times were not kept
     """
     question = Question.of(dataset)
@@ -137,7 +138,7 @@ def plateaus(dataset: xr.Dataset, *, log_floor: xr.DataArray | float | None = No
         "log_entry": "natural logarithm of the time at which the plateau begins",
         "log_exit": "natural logarithm of the time at which the plateau ends",
         "length": "length of the plateau in natural logarithms of time",
-        "censored": "whether the plateau outlasts the horizon",
+        "censored": "whether a longer plateau may follow after the horizon",
         "hidden": "whether a longer plateau may lie among higher counts",
     }
     return xr.Dataset(
@@ -192,7 +193,7 @@ def _longest_stay(
         np.where(found, of_longest(at[..., 1:]), np.nan),
         np.where(found, np.minimum(exit_, horizon), np.nan),
         np.where(np.isnan(log_times[..., 0]), np.nan, length),
-        found & (exit_ > horizon) | found & np.isposinf(exit_),
+        found & np.isposinf(log_times[..., 0]),
         unseen > length,
     )
 

@@ -110,7 +110,7 @@ def plateau_statistics(plateaus: xr.Dataset, *, level: float = 0.95) -> xr.Datas
             parts.append(_named(median, f"{name}_median", f"median {what}", level))
     counted = plateaus["plateau_length"].notnull().sum(schema.SEED)
     for name, what in (
-        ("plateau_censored", "outlasts the horizon"),
+        ("plateau_censored", "may grow after the horizon"),
         ("plateau_hidden", "may not be the longest"),
     ):
         among = plateaus[name].sum(schema.SEED) / counted.where(counted > 0)

@@ -48,7 +48,12 @@ FIGURES: Mapping[str, Callable[[xr.Dataset], Figure]] = MappingProxyType(
 )
 
 
-def draw(summary: xr.Dataset, names: Sequence[str] | None, directory: str | Path) -> list[Path]:
+def draw(
+    summary: xr.Dataset,
+    names: Sequence[str] | None,
+    directory: str | Path,
+    left_out: Callable[[str], object] = lambda reason: None,
+) -> list[Path]:
     """Write figures of a dataset as PNG and PDF.
 
     Parameters
@@ -59,6 +64,8 @@ def draw(summary: xr.Dataset, names: Sequence[str] | None, directory: str | Path
         Keys of `FIGURES`; None for all that this dataset can give.
     directory : path
         Made if it is not there. Files of the same name are replaced.
+    left_out : callable, optional
+        Told in one line of each figure that is left out because the dataset cannot give it.
 
     Returns
     -------
@@ -75,18 +82,20 @@ def draw(summary: xr.Dataset, names: Sequence[str] | None, directory: str | Path
     if unknown:
         raise ValueError(f"figures: got {unknown[0]!r}; allowed: {', '.join(FIGURES)}")
     written: list[Path] = []
-    lacks = ""
+    lacks: list[str] = []
     for name in FIGURES if names is None else names:
         try:
             figure = FIGURES[name](summary)
         except Unavailable as reason:
             if names is not None:
                 raise
-            lacks = lacks or str(reason)
+            lacks.append(str(reason))
             continue
         written += save(figure, Path(directory) / name)
     if not written:
-        raise Unavailable(lacks)
+        raise Unavailable(lacks[0])
+    for line in lacks:
+        left_out(line)
     return written
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import xarray as xr
 from matplotlib.artist import Artist
@@ -55,7 +57,7 @@ def cluster_count(summary: xr.Dataset) -> Figure:
     _count_axis(axes[0, 0], min(int(ns.max()), summary.sizes[schema.CLUSTERS]))
     handles: list[Artist] = [Patch(color=colour) for colour in colours]
     labels = [f"$n = {n}$" for n in ns]
-    if 2 in ds:
+    if any(line.get_gid() == "fastest mode" for ax in axes.flat for line in ax.lines):
         handles.append(Line2D([], [], color=style.THEORY, lw=0.9, ls=(0, (4, 3))))
         labels.append("$k^*$, fastest mode on the circle")
     style.caption(figure, "median, middle 50 % and 90 % of seeds", handles, labels)
@@ -93,7 +95,7 @@ def _span(at_beta: xr.Dataset) -> tuple[float, float]:
     if np.isposinf(times).any():
         last = max(last, at_beta.attrs.get("log_horizon", last))
     margin = 0.03 * (last - first) + 0.1
-    return first - margin, last + margin
+    return first - margin, min(last + margin, at_beta.attrs.get("log_horizon", math.inf))
 
 
 def _count_axis(ax: Axes, n: int) -> None:

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import xarray as xr
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.collections import QuadMesh
 from matplotlib.colors import LogNorm, Normalize
@@ -35,8 +36,9 @@ def plateau_d(summary: xr.Dataset) -> Figure:
 def _maps(summary: xr.Dataset, name: str, upwards: str, across: str) -> Figure:
     """Both maps, lengths in decades of time.
 
-    Hatched: half of the seeds or more outlast the horizon, so that the length is a lower bound, or may have a
-    longer plateau among counts that were not kept. Grey: no data, or a stay of less than a factor of two.
+    Hatched: half of the seeds or more had not reached consensus at the horizon, so that the length is a lower
+    bound, or may have a longer plateau among counts that were not kept. Grey: no data, or
+    a stay of less than a factor of two.
     """
     variables = ("length_median", "clusters_median", "censored_share", "hidden_share")
     names = (f"plateau_{variable}" for variable in variables)
@@ -54,7 +56,7 @@ def _maps(summary: xr.Dataset, name: str, upwards: str, across: str) -> Figure:
     length = summary["plateau_length_median"] / style.LN10
     clusters = summary["plateau_clusters_median"].where(length >= math.log10(WORTH))
     rows = (
-        (length, _norm(length, 0.1, 1.0), "length of the plateau, decades"),
+        (length, _norm(length, 0.1, 1.0), "plateau length, decades"),
         (clusters, _norm(clusters, 2.0, 8.0), "clusters on the plateau"),
     )
     for row, (values, norm, label) in enumerate(rows):
@@ -74,10 +76,13 @@ def _maps(summary: xr.Dataset, name: str, upwards: str, across: str) -> Figure:
         bar.ax.yaxis.set_minor_locator(NullLocator())
         bar.ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.3g}"))
         bar.outline.set_linewidth(0.6)
-    doubtful = bool(_doubtful(summary).any())
-    hatched = Patch(facecolor="white", edgecolor=style.INK, hatch="////", lw=0.4)
-    at_least = "at least this long"
-    style.caption(figure, "medians over seeds", [hatched] if doubtful else [], [at_least] if doubtful else [])
+    keys: list[tuple[Artist, str]] = []
+    if bool(clusters.isnull().any()):
+        keys.append((Patch(facecolor=style.NO_DATA, lw=0), "no plateau, or no data"))
+    if bool(_doubtful(summary).any()):
+        hatched = Patch(facecolor="white", edgecolor=style.INK, hatch="////", lw=0.4)
+        keys.append((hatched, "at least this long"))
+    style.caption(figure, "medians over seeds", [key for key, _ in keys], [text for _, text in keys])
     return figure
 
 

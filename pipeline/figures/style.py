@@ -259,11 +259,14 @@ def need(summary: xr.Dataset, figure: str, *variables: str, several: Sequence[st
         raise ValueError("figures: got a dataset of single cells; needed: what analyse.summary makes of it")
     for name in variables:
         if name not in summary:
-            raise Unavailable(f"figures: {figure} needs {name}, which this dataset cannot give")
+            source = schema.PAIR_SYNC_FRACTION if name == "pair_sync_mean" else name
+            raise Unavailable(f"figures: {figure} needs {source}, which this dataset did not keep")
     for axis in several:
         if summary.sizes[axis] < 2:
             raise Unavailable(f"figures: {figure} needs several values of {axis}, this dataset has one")
     used = summary[list(variables)].compute()
     if not np.isfinite(used[variables[0]]).any():
-        raise Unavailable(f"figures: {figure} needs finished cells, this dataset has none")
+        raise Unavailable(
+            f"figures: {figure} has nothing to show: no finished cell has a finite {variables[0]}"
+        )
     return used

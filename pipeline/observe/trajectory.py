@@ -85,7 +85,7 @@ class Trajectory:
         Two tokens merge at the last moment when they are in different clusters; these times form an
         ultrametric, hence a tree. `scipy.cluster.hierarchy.dendrogram` takes no negative heights, so a height
         is ln t minus `tree_origin`. Tokens that are together from the start merge at height 0, those not
-        together at the horizon at +inf.
+        together at the horizon at +inf (which `dendrogram` cannot draw: go to consensus).
 
         Returns
         -------
@@ -193,8 +193,11 @@ def simulate(
     if not 1e-9 <= tolerance <= 2:
         raise ValueError(f"tolerance: got {tolerance!r}; allowed: 1e-9 to 2")
     mass = np.ones(n) if weights is None else np.array(weights, dtype=np.float64)
-    if mass.shape != (n,) or not (np.isfinite(mass).all() and (mass > 0).all()):
-        raise ValueError(f"weights: got shape {mass.shape}; allowed: {n} positive numbers")
+    if mass.shape != (n,):
+        raise ValueError(f"weights: got shape {mass.shape}; allowed: {n} numbers, one for each token")
+    if not (np.isfinite(mass).all() and (mass > 0).all()):
+        worst = mass[~(np.isfinite(mass) & (mass > 0))][0]
+        raise ValueError(f"weights: got {worst:g} among them; allowed: positive numbers")
     saves = _save_times(times, log_times)
     log_horizon = _log_horizon(horizon, dynamics, integrator)
     if saves.size and saves[-1] > log_horizon:

@@ -83,7 +83,7 @@ def admitted(asked: sweeps.Sweep, path: Path) -> sweeps.Sweep:
     found = stored_sweep(path)
     reason = found.refusal(asked)
     if reason:
-        raise ValueError(f"{reason} {str(path)!r}; choose another store.path for another sweep")
+        raise ValueError(f"{reason}, {str(path)!r}; choose another store.path for another sweep")
     return found
 
 
@@ -106,14 +106,20 @@ def pending_blocks(whole: sweeps.Sweep, asked: sweeps.Sweep, path: Path) -> NDAr
 
 
 def plan(
-    sweep: sweeps.Sweep, path: str | Path, *, task_seconds: float = sweeps.TARGET_SECONDS
+    sweep: sweeps.Sweep,
+    path: str | Path,
+    *,
+    task_seconds: float = sweeps.TARGET_SECONDS,
+    workers: int = 1,
+    threads: int = 1,
 ) -> sweeps.Plan:
     """What a run would still compute, given what is in the dataset at `path`; writes nothing."""
     path = Path(path)
     if not store.exists(path):
-        return sweeps.plan(sweep, target_seconds=task_seconds)
+        return sweeps.plan(sweep, target_seconds=task_seconds, workers=workers, threads=threads)
     whole = admitted(sweep, path)
-    return sweeps.plan(whole, pending=pending_blocks(whole, sweep, path), target_seconds=task_seconds)
+    pending = pending_blocks(whole, sweep, path)
+    return sweeps.plan(whole, pending=pending, target_seconds=task_seconds, workers=workers, threads=threads)
 
 
 def validate(path: str | Path) -> list[str]:

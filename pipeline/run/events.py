@@ -50,9 +50,10 @@ class Finished:
 
 @dataclass(frozen=True)
 class Stopped:
-    """A run ends before that: interrupted, or the disk is full; what is done is kept."""
+    """A run ends before that: interrupted, or the disk is full; so many cells were computed and are kept."""
 
     reason: str
+    computed: int
 
 
 @dataclass(frozen=True)

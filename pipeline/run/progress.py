@@ -78,7 +78,7 @@ class Reporter:
             self.bar.stop()
             self.bar = None
         if isinstance(event, events.Stopped):
-            self._say(f"{event.reason}; {self.cells:,} cells computed and kept")
+            self._say(f"{event.reason}; {event.computed:,} cells computed and kept")
             return
         s = event.summary
         parts = [f"{s.done:,} of {s.cells:,} cells done"]

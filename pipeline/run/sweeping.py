@@ -9,7 +9,7 @@ import signal
 import threading
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -92,7 +92,7 @@ def run(
         for listener in listeners:
             listener(event)
 
-    with _writable(path), store.lease(path) as lease, _sigterm_interrupts():
+    with _writable(path), store.lease(path) as lease, _interruptible() as check:
         started = time.perf_counter()
         store.sweep_up(path)
         if retry_failed:
@@ -118,7 +118,7 @@ def run(
                     retries=retries,
                     tell=tell,
                 )
-                computed = _drive(driver, whole, path, lease, tell)
+                computed = _drive(driver, whole, pending, path, lease, tell, check)
         else:
             _announce(tell, whole, pending, asked, path, task_seconds, None, 1)
         cells, failed, missing = dataset.count(path, asked, whole)
@@ -127,7 +127,15 @@ def run(
         return summary
 
 
-def _drive(driver: Driver, whole: sweeps.Sweep, path: Path, lease: store.Lease, tell: events.Listener) -> int:
+def _drive(
+    driver: Driver,
+    whole: sweeps.Sweep,
+    pending: NDArray[np.bool_],
+    path: Path,
+    lease: store.Lease,
+    tell: events.Listener,
+    check: Callable[[], None],
+) -> int:
     """Run the driver to its end; the number of cells computed."""
     estimates = sweeps.block_seconds(whole)
     ledger = _Ledger(path, lease)
@@ -137,8 +145,12 @@ def _drive(driver: Driver, whole: sweeps.Sweep, path: Path, lease: store.Lease, 
             computed += receipt["cells"]
             ledger.add(receipt)
             tell(events.BlockDone(receipt, float(estimates[tuple(receipt["block"])])))
+            check()
     except BaseException as error:
-        tell(events.Stopped(_reason(error)))
+        # workers have written more blocks than their tasks have told of
+        total, _, missing = dataset.count(path, pending, whole)
+        computed = total - missing
+        tell(events.Stopped(_reason(error), computed))
         raise _plain(error, path) from error
     finally:
         ledger.close()
@@ -239,17 +251,29 @@ def _writable(path: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _sigterm_interrupts() -> Iterator[None]:
-    """Batch systems end a job by SIGTERM: meet it as Ctrl-C is met. Only the main thread can."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
+def _interruptible() -> Iterator[Callable[[], None]]:
+    """Meet SIGTERM, by which batch systems end a job, as Ctrl-C is met; only the main thread can.
+
+    Yields a function that raises KeyboardInterrupt if there was one: what is raised while Python clears an
+    object away is lost.
+    """
+    received: list[int] = []
+
+    def check() -> None:
+        if received:
+            raise KeyboardInterrupt
 
     def interrupt(number: int, frame: FrameType | None) -> None:
+        received.append(number)
         raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGTERM, interrupt)
+    before = {}
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGTERM, signal.SIGINT):
+            if number == signal.SIGTERM or signal.getsignal(number) is signal.default_int_handler:
+                before[number] = signal.signal(number, interrupt)
     try:
-        yield
+        yield check
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -297,8 +297,8 @@ class Sweep:
             absent = [v for v in getattr(asked, axis) if v not in stored]
             if absent:
                 return (
-                    f"grid.{axis}: got {_listed(absent)}; allowed: the values in the dataset, "
-                    f"{_listed(getattr(self, axis))}"
+                    f"grid.{axis}: got {_listed(absent)}; allowed: {_listed(getattr(self, axis))}, as in the "
+                    "dataset"
                 )
         return None
 

@@ -27,6 +27,7 @@ MOST_TASK_BLOCKS = 256
 SHARES = 4  # a task is at most this part of what is left for each worker, ...
 SHORTEST_SECONDS = 0.05  # ... unless that is less than this: below it the cost of scheduling shows,
 SCHEDULING_SECONDS = 2e-3  # or than this for each worker, which the scheduler needs to serve them all
+MANY_FILES = 100_000  # a usual quota of file systems of clusters
 WORKER_BYTES = 400 * 2**20  # a worker with nothing to do: interpreter, compiled kernels, scheduler's client
 
 
@@ -226,6 +227,11 @@ def plan(
             f"a single cell exceeds the target of {target_seconds:g} s per task: the dearest is estimated at "
             f"{_duration(dearest)}"
         )
+    files = math.prod(shape) * len(variables) + len(variables) + 2 * coordinates + 1
+    if files > MANY_FILES:
+        notes.append(
+            "check that your quota allows so many files; fewer variables or larger blocks make fewer"
+        )
     if betas * seeds < min(store.CHUNK_CELLS, len(sweep.beta) * len(sweep.seed)):
         notes.append(
             f"blocks of {betas * seeds} cells are slow to read back; a sweep of its own for the dearest "
@@ -238,7 +244,7 @@ def plan(
         blocks_pending=int(pending.sum()),
         tasks=len(starts),
         block=(betas, seeds),
-        files=math.prod(shape) * len(variables) + len(variables) + 2 * coordinates + 1,
+        files=files,
         bytes=sweep.cells * cell_bytes(sweep),
         worker_bytes=WORKER_BYTES + 4 * betas * seeds * cell_bytes(sweep) + 2 * threads * call,
         seconds=float(chosen.sum()),

@@ -79,6 +79,11 @@ class Batch:
         """Threads of a worker process."""
         return self.cores // (self.processes or self.cores)
 
+    @property
+    def places(self) -> int:
+        """Tasks that run at the same time, once all jobs have begun."""
+        return self.jobs * (self.processes or self.cores)
+
     def cluster(self) -> Any:
         """The dask-jobqueue cluster, nothing submitted yet; its `job_script()` is what would be."""
         jobqueue = _jobqueue()

@@ -25,6 +25,11 @@ class InProcess:
     def __post_init__(self) -> None:
         settings.whole("threads", self.threads)
 
+    @property
+    def places(self) -> int:
+        """Tasks that run at the same time."""
+        return 1
+
     @contextlib.contextmanager
     def open(self) -> Iterator[Serial]:
         """An executor."""
@@ -60,13 +65,19 @@ class Local:
         settings.memory(self.memory)
         settings.port(self.dashboard)
 
+    @property
+    def places(self) -> int:
+        """Tasks that run at the same time."""
+        from dask.system import CPU_COUNT
+
+        return self.processes or max(1, CPU_COUNT // self.threads)
+
     @contextlib.contextmanager
     def open(self) -> Iterator[Remote]:
         """Start the workers; they are stopped at the end, whatever they do."""
-        import dask
         import distributed
 
-        count = self.processes or max(1, dask.system.CPU_COUNT // self.threads)
+        count = self.places
         with settings.dask_settings(failures=0), settings.one_thread(), settings.quiet():
             cluster = distributed.LocalCluster(
                 n_workers=count,
@@ -102,6 +113,11 @@ class Connect:
                 "allowed: one of the two"
             )
         settings.whole("threads", self.threads)
+
+    @property
+    def places(self) -> int:
+        """Tasks that run at the same time: one at least, and more are known when it is open."""
+        return 1
 
     @contextlib.contextmanager
     def open(self) -> Iterator[Remote]:
