@@ -112,8 +112,7 @@ def plateaus(dataset: xr.Dataset, *, log_floor: xr.DataArray | float | None = No
         plateau_log_entry   ln t of its beginning, at least `log_floor`
         plateau_log_exit    ln t of its end, at most the horizon
         plateau_length      their difference: the separation of the two time scales, 0 for none
-        plateau_censored    there was no consensus at the horizon (or never will be, in an exactly symmetric
-                            state), so this is the longest stay so far, and a longer one may follow
+        plateau_censored    no consensus at the horizon (or ever, from symmetry): a longer one may follow
         plateau_hidden      a longer stay may lie among counts so high that their times were not kept
     """
     question = Question.of(dataset)
