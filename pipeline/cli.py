@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pipeline import config, report
 
 NAME = "spheresweep"
+FOLDER = ".spheresweep"  # within a dataset
 OK, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
 MOST_FAILURES = 200  # lines about failed cells on a terminal
 
@@ -53,12 +54,20 @@ Exit codes: 0 all done, 1 some cells failed or a dataset has faults, 2 bad input
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; its exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
+    is_run, is_alone = words[:1] == ["run"], arguments is None  # alone: signals of this process are ours
     try:
+        if is_run and is_alone:
+            signal.signal(signal.SIGTERM, signal.default_int_handler)  # what ends a batch job, at any moment
         code = _command(words)
-        sys.stdout.flush()
+        if sys.stdout is not None:  # closed by who called
+            sys.stdout.flush()
         return code
     except KeyboardInterrupt:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # nothing is left to be interrupted but the exit
+        if is_alone:
+            for number in (signal.SIGINT, signal.SIGTERM):  # nothing is left to be interrupted but the exit
+                signal.signal(number, signal.SIG_IGN)
+        if is_run:
+            print(f"{NAME}: interrupted; the same command goes on from here", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:  # the reader of a pipe has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -73,13 +82,27 @@ def _refuse(error: Exception) -> int:
     With HYDRA_FULL_ERROR=1 everything is raised.
     """
     text = str(error)
-    is_told = isinstance(error, OSError) or "; allowed: " in text or re.match(r"[^\s:]+: ", text)
-    if not is_told or os.environ.get("HYDRA_FULL_ERROR") == "1":
+    if not _is_told(error) or os.environ.get("HYDRA_FULL_ERROR") == "1":
         raise error
     if isinstance(error, OSError) and error.strerror:
         text = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     print(f"{NAME}: {' '.join(text.split())}", file=sys.stderr)
     return BAD_INPUT
+
+
+def _is_told(error: Exception) -> bool:
+    """Whether an error says in one line what is wrong with the input."""
+    text = str(error)
+    return isinstance(error, OSError) or "; allowed: " in text or bool(re.match(r"[^\s:]+: ", text))
+
+
+def _damaged(path: Path, error: Exception) -> ValueError:
+    """What to say of an error from within a library that reads a dataset."""
+    what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    return ValueError(
+        f"DATASET: got {str(path)!r}, which cannot be read ({what}); allowed: a dataset that "
+        f"`{NAME} validate` finds sound"
+    )
 
 
 def _command(words: list[str]) -> int:
@@ -95,7 +118,15 @@ def _command(words: list[str]) -> int:
 
         return application.run(rest, _run if verb == "run" else _plan)
     elif verb in VERBS:
-        return _INSPECT[verb](_parser(verb).parse_args(rest))
+        flags = _parser(verb).parse_args(rest)
+        try:
+            return _INSPECT[verb](flags)
+        except (ValueError, OSError) as error:
+            if _is_told(error):
+                raise
+            raise _damaged(flags.dataset, error) from error
+        except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError) as error:
+            raise _damaged(flags.dataset, error) from error
     else:
         near = difflib.get_close_matches(verb, VERBS, n=1)
         hint = (
@@ -131,9 +162,6 @@ def _run(read: Callable[[], config.Settings], label: str) -> int:
                 config=given.config,
                 attrs=given.about,
             )
-    except KeyboardInterrupt:
-        print(f"{NAME}: interrupted; the same command goes on from here", file=sys.stderr)
-        raise
     except (ValueError, OSError) as error:
         return _refuse(error)
     where = shlex.quote(str(given.path))
@@ -230,7 +258,7 @@ def _show(path: Path, found: report.Report) -> None:
 def _figures(flags: argparse.Namespace) -> int:
     from pipeline import analyse, figures, report
 
-    dataset: Path = flags.dataset
+    dataset = flags.dataset if flags.dataset.name else Path(os.path.abspath(flags.dataset))
     out = flags.out or dataset.with_name(f"{dataset.name.removesuffix('.zarr')}-figures")
     for name in flags.names:
         if name not in figures.FIGURES:
@@ -253,7 +281,12 @@ def _figures(flags: argparse.Namespace) -> int:
 def _validate(flags: argparse.Namespace) -> int:
     from pipeline import run
 
-    faults = run.validate(flags.dataset)
+    try:
+        faults = run.validate(flags.dataset)
+    except Exception as error:
+        if not (flags.dataset / FOLDER).is_dir():  # no dataset of ours
+            raise
+        faults = [" ".join((str(error) or type(error).__name__).split())]
     for fault in faults:
         print(fault)
     if any(", block " in fault for fault in faults):

@@ -124,7 +124,7 @@ def report(
     hours = [
         float(receipt["seconds"]) * int(receipt.get("threads", 1)) / 3600
         for receipt in receipts
-        if isinstance(receipt.get("seconds"), int | float)
+        if isinstance(receipt.get("seconds"), int | float) and isinstance(receipt.get("threads", 1), int)
     ]
     return Report(
         title=str(dataset.attrs.get("title", "")),

@@ -101,6 +101,7 @@ BAD: dict[str, tuple[list[str], str, str]] = {
     "textual seed": (["grid.seed='4'"], "grid.seed", "'4'"),
     "negative seed": (["grid.seed=[-1]"], "grid.seed", "-1"),
     "no seeds": (["grid.seed=0"], "grid.seed", "0"),
+    "number of seeds with a point": (["grid.seed=1e3"], "grid.seed", "1000.0"),
     "horizon of 0": (["horizon=0"], "horizon", "0"),
     "negative horizon": (["horizon=-1"], "horizon", "-1"),
     "nan horizon": (["horizon=nan"], "horizon", "nan"),
@@ -135,8 +136,15 @@ BAD: dict[str, tuple[list[str], str, str]] = {
         "step",
     ),
     "step of 0": (["integrator=layers", "integrator.step=0"], "integrator.step", "0"),
+    "more layers than can be": (["integrator=layers", "integrator.step=1e-18"], "integrator.step", "1e-18"),
+    "more evaluations than can be": (
+        ["integrator.max_evaluations=99999999999999999999"],
+        "integrator.max_evaluations",
+        "99999999999999999999",
+    ),
     "half a block": (["block=[2]"], "block", "[2]"),
     "no workers": (["workers.processes=0"], "workers.processes", "0"),
+    "scheduler without port": (["workers=connect", "workers.address=foo"], "workers.address", "foo"),
     "scheduler without address": (["workers=connect"], "workers.address", "scheduler_file"),
     "not an override": (["demo"], "demo", "experiment=demo"),
     "unreadable value": (["grid.beta=[1,,2]"], "grid.beta", "[1,,2]"),
@@ -225,7 +233,7 @@ def test_a_dataset_that_does_not_exist_is_one_line(verb: str, capsys: pytest.Cap
     assert "nowhere.zarr" in refused(capsys, verb, "nowhere.zarr")
 
 
-@pytest.mark.parametrize("verb", ["run", "plan", "status", "figures", "validate"])
+@pytest.mark.parametrize("verb", ["run", "plan", "status", "figures"])
 def test_a_truncated_dataset_is_one_line(
     verb: str, dataset: Path, capsys: pytest.CaptureFixture[str], folder: Path
 ) -> None:
@@ -233,6 +241,82 @@ def test_a_truncated_dataset_is_one_line(
     truncated(folder / "x.zarr")
     words = [*SMALL, "store.path=x.zarr"] if verb in ("run", "plan") else ["x.zarr"]
     assert "energy" in refused(capsys, verb, *words)
+
+
+def test_a_truncated_dataset_is_a_fault(
+    dataset: Path, capsys: pytest.CaptureFixture[str], folder: Path
+) -> None:
+    shutil.copytree(dataset, folder / "x.zarr")
+    truncated(folder / "x.zarr")
+    assert cli.main(["validate", "x.zarr"]) == cli.FAILED
+    assert "energy is missing" in capsys.readouterr().out
+
+
+def flip(file: Path) -> None:
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 0xFF
+    file.write_bytes(content)
+
+
+DAMAGE: dict[str, Callable[[Path], Any]] = {
+    "a flipped byte of status": lambda path: flip(next((path / "status").glob("c.*"))),
+    "a short shard of evaluations": lambda path: next((path / "evaluations").glob("c.*")).write_bytes(
+        b"short"
+    ),
+    "no beta": lambda path: next((path / "beta").glob("c*")).unlink(),
+    "an empty record of failures": lambda path: _written(path / ".spheresweep/failures/0.0.0.0.json", ""),
+    "a record of failures of another kind": lambda path: _written(
+        path / ".spheresweep/failures/0.0.0.0.json", "[]"
+    ),
+    "an edited tolerance": lambda path: (path / "zarr.json").write_text(
+        (path / "zarr.json").read_text().replace('\\"tolerance\\": 0.001', '\\"tolerance\\": 0.01')
+    ),
+}
+
+
+def _written(file: Path, text: str) -> None:
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(text)
+
+
+@pytest.mark.parametrize("kind", DAMAGE)
+def test_damage_is_a_fault_and_never_a_traceback(
+    kind: str, dataset: Path, capsys: pytest.CaptureFixture[str], folder: Path
+) -> None:
+    shutil.copytree(dataset, folder / "x.zarr")
+    assert cli.main(["validate", "x.zarr"]) == cli.OK
+    DAMAGE[kind](folder / "x.zarr")
+    for words in (["status", "x.zarr"], ["figures", "x.zarr"], ["run", *SMALL, "store.path=x.zarr"]):
+        capsys.readouterr()
+        code = cli.main(words)
+        out, err = capsys.readouterr()
+        assert code in (cli.OK, cli.BAD_INPUT)
+        if code == cli.BAD_INPUT:
+            assert "; allowed: " in err.splitlines()[-1], out + err
+    assert cli.main(["validate", "x.zarr"]) == cli.FAILED
+
+
+@pytest.mark.parametrize(
+    "content", ["{}", '{"pid": 1, "heartbeat": null}', '{"pid": 1, "heartbeat": 1e12}', "[1]"]
+)
+def test_a_lease_that_nobody_can_hold_is_taken_over(
+    content: str, dataset: Path, capsys: pytest.CaptureFixture[str], folder: Path
+) -> None:
+    shutil.copytree(dataset, folder / "x.zarr")
+    (folder / "x.zarr/.spheresweep/lease.json").write_text(content)
+    assert cli.main(["run", *SMALL, "store.path=x.zarr"]) == cli.OK
+
+
+def test_stray_files_among_the_blocks_are_no_blocks(
+    dataset: Path, capsys: pytest.CaptureFixture[str], folder: Path
+) -> None:
+    shutil.copytree(dataset, folder / "x.zarr")
+    (folder / "x.zarr/status/c.9.9.9.9").write_text("x")
+    (folder / "x.zarr/status/c.0.0.0.77").mkdir()
+    for receipts in (folder / "x.zarr/.spheresweep/receipts").glob("*"):
+        receipts.write_bytes(b'\xff\xfe\n[1]\n{"seconds": 1, "threads": null}\n')
+    assert cli.main(["run", *SMALL, "store.path=x.zarr"]) == cli.OK
+    assert cli.main(["status", "x.zarr"]) == cli.OK
 
 
 def test_a_place_where_nothing_can_be_made_is_one_line(

@@ -118,6 +118,8 @@ def _seeds(value: Any) -> tuple[int, ...]:
                 f"grid.seed: got {value}; allowed: N from 1 to {axes.MOST} for 0 ... N-1, or a list"
             )
         return tuple(range(value))
+    if isinstance(value, float):  # one seed, or so many? 1e3 is neither
+        raise ValueError(f"grid.seed: got {value!r}; allowed: an integer N for 0 ... N-1, or a list")
     return _integers(value, "grid.seed")
 
 

@@ -24,6 +24,7 @@ OUTCOMES: dict[int, str] = {
 }
 
 SUMS = ("auto", "direct", "spectral")
+MOST_STEPS = 10**12
 FINEST_CHORD = 1e-9  # of coalescence: well above the rounding of positions
 USUAL_DELTA = 1e-3
 SPECTRAL_FROM = {2: 4096, 3: 4096}  # tokens from which spectral sums are cheaper, by dimension
@@ -69,9 +70,10 @@ class Adaptive:
             raise ValueError(
                 f"integrator.coalescence: got {self.coalescence!r}; allowed: 1e-9 to 1e-2, or null"
             )
-        if self.max_evaluations < 1:
+        if not 1 <= self.max_evaluations <= MOST_STEPS:
             raise ValueError(
-                f"integrator.max_evaluations: got {self.max_evaluations!r}; allowed: integers >= 1"
+                f"integrator.max_evaluations: got {self.max_evaluations!r}; allowed: integers from 1 to "
+                f"{MOST_STEPS}"
             )
         if self.sum not in SUMS:
             raise ValueError(f"integrator.sum: got {self.sum!r}; allowed: {', '.join(SUMS)}")
@@ -161,3 +163,11 @@ class Layers:
     def __post_init__(self) -> None:
         if not 0 < self.step < math.inf:
             raise ValueError(f"integrator.step: got {self.step!r}; allowed: finite numbers > 0")
+
+    def check(self, horizon: float) -> None:
+        """Raise ValueError where a horizon takes more layers than can be counted in a lifetime."""
+        if not horizon / self.step <= MOST_STEPS:
+            raise ValueError(
+                f"integrator.step: got {self.step!r}; allowed: at least {horizon / MOST_STEPS:g}, so that no "
+                f"more than {MOST_STEPS} layers are taken"
+            )

@@ -205,6 +205,9 @@ def simulate(
             f"horizon: got {horizon!r}; allowed: at least the last save time, {math.exp(saves[-1]):g}"
         )
 
+    if isinstance(integrator, Layers):
+        integrator.check(math.exp(log_horizon))
+
     # the span of the tokens is enough; what is saved is turned back
     basis = None
     if dynamics.span_invariant and d > n:

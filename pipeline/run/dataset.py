@@ -81,6 +81,12 @@ def stored_sweep(path: Path) -> sweeps.Sweep:
 def admitted(asked: sweeps.Sweep, path: Path) -> sweeps.Sweep:
     """The stored sweep, which contains the one asked for; else a refusal that names the axis or key."""
     found = stored_sweep(path)
+    for dim, labels in store.labels(path).items():
+        if labels is None or not np.array_equal(labels, getattr(found, dim)):
+            raise ValueError(
+                f"store.path: got {str(path)!r}, a dataset whose coordinate {dim} is damaged; "
+                "allowed: a dataset made by spheresweep"
+            )
     reason = found.refusal(asked)
     if reason:
         raise ValueError(f"{reason}, {str(path)!r}; choose another store.path for another sweep")
@@ -125,7 +131,14 @@ def plan(
 def validate(path: str | Path) -> list[str]:
     """Every fault of the dataset at `path`, one line each: schema, checksums, values, completeness."""
     whole = stored_sweep(Path(path))
-    return list(store.faults(path, whole.layout))
+    attrs, wanted = store.inspect(path).attrs, attributes(whole, {}, {})
+    told = ("dynamics", "integrator", "spectral", "horizon", "tolerance", "root_seed")
+    differing = [
+        f"attribute {name} is {attrs.get(name)!r}, and by the attribute sweep should be {wanted[name]!r}"
+        for name in told
+        if attrs.get(name) != wanted[name]
+    ]
+    return [*differing, *store.faults(path, whole.layout)]
 
 
 def count(path: Path, asked: NDArray[np.bool_], whole: sweeps.Sweep) -> tuple[int, int, int]:

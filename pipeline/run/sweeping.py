@@ -22,6 +22,7 @@ from pipeline import sweep as sweeps
 from pipeline.run import dataset, events
 from pipeline.run.driver import Driver, Executor, slots
 
+PATIENCE = 4  # signals until an orderly end is broken off
 RECEIPTS_SECONDS = 5.0  # receipts are kept in memory for no longer than that
 
 
@@ -265,7 +266,8 @@ def _interruptible() -> Iterator[Callable[[], None]]:
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         received.append(number)
-        raise KeyboardInterrupt
+        if len(received) == 1 or len(received) > PATIENCE:  # impatience must not break off an orderly end
+            raise KeyboardInterrupt
 
     before = {}
     if threading.current_thread() is threading.main_thread():

@@ -9,6 +9,7 @@ from pipeline.store.blocks import block_failures as block_failures
 from pipeline.store.blocks import discard as discard
 from pipeline.store.blocks import failures as failures
 from pipeline.store.blocks import has_block as has_block
+from pipeline.store.blocks import labels as labels
 from pipeline.store.blocks import receipts as receipts
 from pipeline.store.blocks import sweep_up as sweep_up
 from pipeline.store.blocks import write_block as write_block

@@ -59,6 +59,17 @@ def _open_marked(target: Path, inode: int, changed: int) -> _Opened:
     return _Opened(layout.inspect(target), labels, moulds, threading.Lock())
 
 
+def labels(path: str | Path) -> dict[str, NDArray[Any] | None]:
+    """The coordinates of the cells; None for one that cannot be read."""
+    found: dict[str, NDArray[Any] | None] = {}
+    for dim in schema.CELL_DIMS:
+        try:
+            found[dim] = np.asarray(zarr.open_array(str(Path(path) / dim), mode="r")[...])
+        except Exception:  # whatever zarr raises about damage
+            found[dim] = None
+    return found
+
+
 def _mould(array: zarr.Array[Any]) -> tuple[dict[str, Any], zarr.Array[Any]]:
     held: dict[str, Any] = {}
     made = zarr.create_array(
@@ -138,8 +149,11 @@ def written(path: str | Path) -> NDArray[np.bool_]:
     with os.scandir(stored.path / schema.STATUS) as entries:
         for entry in entries:
             match = pattern.fullmatch(entry.name)
-            if match and entry.stat().st_size > 0:  # a machine that crashed may leave an empty file
-                there[tuple(int(v) for v in match.groups())] = True
+            if not match or not entry.is_file() or entry.stat().st_size == 0:
+                continue  # a machine that crashed may leave an empty file
+            index = tuple(int(v) for v in match.groups())
+            if all(i < length for i, length in zip(index, there.shape, strict=True)):
+                there[index] = True
     return there
 
 
@@ -182,21 +196,32 @@ def _record_failures(path: Path, index: Index, block: xr.Dataset) -> None:
 def block_failures(path: str | Path, index: Index) -> list[dict[str, Any]]:
     """The failed cells of one block that is there."""
     try:
-        record = json.loads(_failures_file(Path(path), index).read_text(encoding="utf-8"))
+        return _failed_cells(_failures_file(Path(path), index))[1]
     except FileNotFoundError:
         return []
-    return list(record["cells"])
+
+
+def _failed_cells(file: Path) -> tuple[Index, list[dict[str, Any]]]:
+    """What a record of failures holds; ValueError, in one line, where it is damaged."""
+    try:
+        record = json.loads(file.read_text(encoding="utf-8"))
+        n, d, beta, seed = record["block"]
+        return (n, d, beta, seed), [dict(cell) for cell in record["cells"]]
+    except (ValueError, TypeError, KeyError) as error:
+        raise ValueError(
+            f"store.path: got {str(file)!r}, a damaged record of failed cells; allowed: none (delete it, and "
+            "status/c.… of the same block, to have the block computed again)"
+        ) from error
 
 
 def failures(path: str | Path) -> Iterator[dict[str, Any]]:
     """The failed cells of the blocks that are there: n, d, beta, seed, error and the index of the block."""
     stored = layout.inspect(path)
     for file in sorted((stored.path / layout.FOLDER / "failures").glob("*.json")):
-        record = json.loads(file.read_text(encoding="utf-8"))
-        n, d, beta, seed = record["block"]
-        if has_block(stored.path, (n, d, beta, seed)):
-            for cell in record["cells"]:
-                yield {**cell, "block": (n, d, beta, seed)}
+        index, cells = _failed_cells(file)
+        if has_block(stored.path, index):
+            for cell in cells:
+                yield {**cell, "block": index}
 
 
 def add_receipts(path: str | Path, run: str, receipts: Sequence[Mapping[str, Any]]) -> None:
@@ -211,11 +236,13 @@ def add_receipts(path: str | Path, run: str, receipts: Sequence[Mapping[str, Any
 def receipts(path: str | Path) -> Iterator[dict[str, Any]]:
     """The receipts of all blocks and runs: seconds, threads, host, evaluations ..., as workers gave them."""
     for file in sorted((Path(path) / layout.FOLDER / "receipts").glob("*.jsonl")):
-        for line in file.read_text(encoding="utf-8").splitlines():
+        for line in file.read_text(encoding="utf-8", errors="replace").splitlines():
             try:
-                yield json.loads(line)
+                receipt = json.loads(line)
             except ValueError:
                 continue  # torn by a crash
+            if isinstance(receipt, dict):
+                yield receipt
 
 
 def sweep_up(path: str | Path) -> int:

@@ -114,10 +114,14 @@ def _home() -> dict[str, Any]:
 
 
 def _is_alive(holder: dict[str, Any]) -> bool:
-    if time.time() - float(holder.get("heartbeat", 0.0)) > STALE_SECONDS:
+    try:
+        beat, pid = float(holder["heartbeat"]), int(holder["pid"])
+    except (KeyError, TypeError, ValueError):
+        return False  # nobody's
+    if abs(time.time() - beat) > STALE_SECONDS:
         return False
     at_home = all(holder.get(key) == value for key, value in _home().items())
-    return _runs(int(holder.get("pid", 0))) if at_home else True
+    return _runs(pid) if at_home else True
 
 
 def _runs(pid: int) -> bool:

@@ -117,6 +117,8 @@ class Sweep:
         }
         for name, value in canonical.items():
             object.__setattr__(self, name, value)
+        if isinstance(self.integrator, integrate.Layers):
+            self.integrator.check(self.horizon or 0.0)
         if self.n[-1] * self.d[-1] > MOST_COORDINATES:
             raise ValueError(
                 f"grid.d: got {self.d[-1]} with n = {self.n[-1]}; allowed: n * d up to {MOST_COORDINATES}"

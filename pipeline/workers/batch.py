@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -117,6 +118,12 @@ class Batch:
     @contextlib.contextmanager
     def open(self) -> Iterator[Remote]:
         """Submit the jobs; those that wait or run at the end are cancelled. Work begins with the first."""
+        command = {"slurm": "sbatch", "pbs": "qsub"}[self.kind]
+        if shutil.which(command) is None:
+            raise ValueError(
+                f"workers: got {self.kind}, but no {command} here; allowed: where jobs are submitted"
+            )
+
         import distributed
 
         with (

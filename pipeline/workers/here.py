@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import logging
+import math
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -79,14 +82,17 @@ class Local:
 
         count = self.places
         with settings.dask_settings(failures=0), settings.one_thread(), settings.quiet():
-            cluster = distributed.LocalCluster(
-                n_workers=count,
-                threads_per_worker=1,  # a task takes a whole worker and spreads its cells itself
-                processes=True,
-                memory_limit=self.memory or "auto",
-                dashboard_address=settings.dashboard(self.dashboard),
-                silence_logs=logging.CRITICAL,
-            )
+            try:
+                cluster = distributed.LocalCluster(
+                    n_workers=count,
+                    threads_per_worker=1,  # a task takes a whole worker and spreads its cells itself
+                    processes=True,
+                    memory_limit=self.memory or "auto",
+                    dashboard_address=settings.dashboard(self.dashboard),
+                    silence_logs=logging.CRITICAL,
+                )
+            except RuntimeError as error:  # of a nanny whose worker died before it answered
+                raise ChildProcessError(errno.ECHILD, f"workers do not start ({error})") from error
             with cluster, distributed.Client(cluster, set_as_default=False) as client:
                 client.register_plugin(settings.deaf(), name="deaf")
                 client.wait_for_workers(1, timeout=START_SECONDS)
@@ -113,6 +119,12 @@ class Connect:
                 "allowed: one of the two"
             )
         settings.whole("threads", self.threads)
+        if self.address is not None and not re.search(r".:\d+$", str(self.address)):
+            raise ValueError(
+                f"workers.address: got {self.address!r}; allowed: host:port, as in 'tcp://10.0.0.1:8786'"
+            )
+        if isinstance(self.timeout, (bool, str)) or not 0 < self.timeout < math.inf:
+            raise ValueError(f"workers.timeout: got {self.timeout!r}; allowed: seconds > 0")
 
     @property
     def places(self) -> int:
