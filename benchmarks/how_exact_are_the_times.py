@@ -37,8 +37,12 @@ def log_times(x: np.ndarray, beta: Any, name: str, integrator: Adaptive, delta: 
     return np.asarray(found["log_time_to_clusters"])
 
 
-def errors(found: np.ndarray, reference: np.ndarray) -> np.ndarray:
-    """|Δ ln t| / max(1, |ln t|); 0 where there is no such time, infinite where only one of them has it."""
+def errors(x: np.ndarray, beta: Any, name: str, finer: Adaptive, delta: float) -> np.ndarray:
+    """|Δ ln t| / max(1, |ln t|) of the defaults against a finer integrator, (cells, clusters).
+
+    0 where there is no such time, infinite where only one of them has it.
+    """
+    found, reference = (log_times(x, beta, name, method, delta) for method in (Adaptive(), finer))
     finite = np.isfinite(reference)
     difference = np.where(found == reference, 0.0, np.inf)
     difference[finite] = np.abs(found[finite] - reference[finite]) / np.maximum(
@@ -55,7 +59,7 @@ def random_cells(quick: bool) -> Table:
         beta = float(10 ** rng.uniform(0, 3))
         x = initial_tokens(1, n, d, cell)[None]
         name = ("sa", "usa")[cell % 2]
-        error = errors(log_times(x, beta, name, Adaptive(), 1e-3), log_times(x, beta, name, TIGHT, 1e-3))
+        error = errors(x, beta, name, TIGHT, 1e-3)
         to_one.append(error[0, 0])
         worst.append(error.max())
     shares = (0.5, 0.9, 0.99, 1.0)
@@ -80,9 +84,7 @@ def by_delta(quick: bool) -> Table:
         for d in (2, 3, 8):
             x = np.repeat(starts(32, d, seeds), len(BETAS), axis=0)
             beta = np.tile(BETAS, seeds)
-            error = errors(
-                log_times(x, beta, "sa", Adaptive(), delta), log_times(x, beta, "sa", FINEST, delta)
-            ).max(axis=1)
+            error = errors(x, beta, "sa", FINEST, delta).max(axis=1)
             worst.append(error.max())
             over.append(float(np.mean(error > ALLOWED)))
         rows.append((delta, Adaptive().chord(delta), *worst, max(over)))

@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 
 from benchmarks.measure import Table, in_turns, main, starts
-from pipeline.dynamics import fields
+from pipeline.dynamics import Dynamics
 from pipeline.sphere import pairs
 
 BETA = 4.0
@@ -63,7 +63,7 @@ def contenders(n: int, d: int, work: int) -> tuple[dict[str, Any], int]:
     arguments, out = -gaps, np.empty(EXPONENTIALS)
     times = max(1, work // (n * n * d))
     sums = pairs.circle_sums if d == 2 else pairs.sphere_sums
-    velocity = fields.circle_velocity if d == 2 else fields.sphere_velocity
+    velocity = Dynamics().field(d).velocity
     return {
         "sums": lambda: _sums(sums, x, m, n, stride, d, force, weight, scratch, times),
         "velocity": lambda: _velocities(velocity, x, m, n, stride, d, force, weight, scratch, times),

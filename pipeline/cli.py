@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from pipeline import config, report
 
 NAME = "spheresweep"
-FOLDER = ".spheresweep"  # within a dataset
 OK, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
 MOST_FAILURES = 200  # lines about failed cells on a terminal
 
@@ -121,11 +120,9 @@ def _command(words: list[str]) -> int:
         flags = _parser(verb).parse_args(rest)
         try:
             return _INSPECT[verb](flags)
-        except (ValueError, OSError) as error:
-            if _is_told(error):
+        except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
+            if isinstance(error, ValueError) and _is_told(error):
                 raise
-            raise _damaged(flags.dataset, error) from error
-        except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError) as error:
             raise _damaged(flags.dataset, error) from error
     else:
         near = difflib.get_close_matches(verb, VERBS, n=1)
@@ -279,12 +276,12 @@ def _figures(flags: argparse.Namespace) -> int:
 
 
 def _validate(flags: argparse.Namespace) -> int:
-    from pipeline import run
+    from pipeline import run, store
 
     try:
         faults = run.validate(flags.dataset)
     except Exception as error:
-        if not (flags.dataset / FOLDER).is_dir():  # no dataset of ours
+        if not (flags.dataset / store.FOLDER).is_dir():  # no dataset of ours
             raise
         faults = [" ".join((str(error) or type(error).__name__).split())]
     for fault in faults:

@@ -405,9 +405,7 @@ def test_validate_says_valid_or_names_each_fault(
     assert "valid and complete" in capsys.readouterr().out
     shutil.copytree(dataset, folder / "x.zarr")
     (shard,) = (folder / "x.zarr" / "energy").glob("c.*")
-    content = bytearray(shard.read_bytes())
-    content[len(content) // 3] ^= 1
-    shard.write_bytes(content)
+    flip(shard)
     assert cli.main(["validate", "x.zarr"]) == cli.FAILED
     assert "energy" in capsys.readouterr().out
 

@@ -26,7 +26,8 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.sphere import attention, pairs
+from pipeline.sphere import pairs
+from pipeline.sphere.attention import attention_sums
 from pipeline.sphere.lanes import fma, kernel, load, splat, store, total, where_above
 
 _ROUNDING = 4 * float(np.finfo(np.float64).eps)
@@ -130,7 +131,7 @@ def _general_sums(
     value = scratch[3 * stride + size : 3 * stride + 2 * size]
     _apply(matrices[0], x, atoms, stride, dimension, probe)
     _apply(matrices[1], x, atoms, stride, dimension, value)
-    attention.attention_sums(
+    attention_sums(
         x,
         probe,
         value,

@@ -82,7 +82,7 @@ def admitted(asked: sweeps.Sweep, path: Path) -> sweeps.Sweep:
     """The stored sweep, which contains the one asked for; else a refusal that names the axis or key."""
     found = stored_sweep(path)
     for dim, labels in store.labels(path).items():
-        if labels is None or not np.array_equal(labels, getattr(found, dim)):
+        if not np.array_equal(labels, getattr(found, dim)):
             raise ValueError(
                 f"store.path: got {str(path)!r}, a dataset whose coordinate {dim} is damaged; "
                 "allowed: a dataset made by spheresweep"

@@ -54,19 +54,21 @@ def _open(path: str | Path) -> _Opened:
 def _open_marked(target: Path, inode: int, changed: int) -> _Opened:
     del inode, changed  # only to open again after a change
     arrays = dict(zarr.open_group(str(target), mode="r", use_consolidated=True).arrays())
-    labels = {dim: np.asarray(arrays[dim][...]) for dim in schema.CELL_DIMS}
     moulds = {name: _mould(array) for name, array in arrays.items() if name in schema.VARIABLES}
-    return _Opened(layout.inspect(target), labels, moulds, threading.Lock())
+    return _Opened(layout.inspect(target), labels(target), moulds, threading.Lock())
 
 
-def labels(path: str | Path) -> dict[str, NDArray[Any] | None]:
-    """The coordinates of the cells; None for one that cannot be read."""
-    found: dict[str, NDArray[Any] | None] = {}
+def labels(path: str | Path) -> dict[str, NDArray[Any]]:
+    """The coordinates of the cells; ValueError, in one line, where one cannot be read."""
+    found: dict[str, NDArray[Any]] = {}
     for dim in schema.CELL_DIMS:
         try:
             found[dim] = np.asarray(zarr.open_array(str(Path(path) / dim), mode="r")[...])
-        except Exception:  # whatever zarr raises about damage
-            found[dim] = None
+        except Exception as error:  # whatever zarr raises about damage
+            raise ValueError(
+                f"store.path: got {str(path)!r}, a dataset whose coordinate {dim} cannot be read ({error}); "
+                "allowed: a dataset made by spheresweep"
+            ) from error
     return found
 
 

@@ -117,13 +117,13 @@ class Sweep:
         }
         for name, value in canonical.items():
             object.__setattr__(self, name, value)
-        if isinstance(self.integrator, integrate.Layers):
-            self.integrator.check(self.horizon or 0.0)
         if self.n[-1] * self.d[-1] > MOST_COORDINATES:
             raise ValueError(
                 f"grid.d: got {self.d[-1]} with n = {self.n[-1]}; allowed: n * d up to {MOST_COORDINATES}"
             )
-        if isinstance(self.integrator, integrate.Adaptive):
+        if isinstance(self.integrator, integrate.Layers):
+            self.integrator.check(self.horizon or 0.0)
+        else:
             self.integrator.chord(self.tolerance)  # refuses tolerances that do not go together
             many = self.spectral  # refuses sums that do not exist
             if many and set(schema.MERGERS) & set(self.variables):
