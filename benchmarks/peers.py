@@ -16,6 +16,7 @@ from benchmarks.measure import log_times
 from pipeline import observe
 from pipeline.dynamics import Dynamics
 from pipeline.integrate import Adaptive, Layers
+from pipeline.sphere import in_span
 
 TOGETHER = 1e-3  # <x, y> >= 1 - TOGETHER
 STEP = 0.1  # of the published program
@@ -26,7 +27,8 @@ Answer = tuple[np.ndarray, float]
 def spheresweep(
     tokens: np.ndarray, betas: np.ndarray, times: np.ndarray, integrator: Adaptive | Layers
 ) -> Answer:
-    """This program, on one thread."""
+    """This program, on one thread; as in a sweep, tokens are rotated into their span once for all beta."""
+    tokens = np.stack([in_span(start) for start in tokens])
     found = observe.observe_cells(
         np.concatenate([tokens] * len(betas)),
         np.repeat(betas, len(tokens)),

@@ -85,6 +85,7 @@ def solve(
     n, dimension = tokens.shape
     stride = pairs.stride_of(n)
     size = dimension * stride
+    row = rk.apart(size)
     offset = clock_offset * beta
     closeness = 0.5 * coalescence * coalescence
     window = 12.0 - np.log(tolerance)
@@ -110,7 +111,7 @@ def solve(
         mark[i] = float(bits // 4096 + 1)
     atoms = n
     normalise(x, atoms, stride, dimension)
-    if coalesces:
+    if coalesces and gaps.nearest_gaps(x, atoms, stride, dimension, nearest) <= closeness:
         atoms = coalesce(x, mass, squares, member, labels, together, atoms, stride, dimension, closeness)
     gaps.adjacency(x, atoms, stride, dimension, delta, together)
     clusters = gaps.components(together, atoms, labels, queue)
@@ -154,6 +155,7 @@ def solve(
             count, least_aside = choose(nearest, chosen, atoms, stride, moving, slot_of, aside, mark)
             packed = pairs.stride_of(count)
             size = dimension * packed
+            row = rk.apart(size)
             pack(x, mass, stride, dimension, moving, count, start, m, packed)
             least_then = least
             gaps.survey(x, atoms, stride, dimension, moving, count, aside, mark, delta, before)
@@ -219,7 +221,7 @@ def solve(
         sound = True
         for stage in range(1, rk.STAGES):
             rk.combine(start, slopes, size, stage, h, trial)
-            slope = slopes[stage * size : (stage + 1) * size]
+            slope = slopes[stage * row : stage * row + size]
             rate = velocity(trial, m, count, packed, dimension, ref, p, matrices, slope, weight, scratch)
             evaluations += 1
             if not (rate > 0.0 and rate < np.inf):
@@ -244,7 +246,7 @@ def solve(
         rk.combine(start, slopes, size, rk.LAST, h, end)
         clear(end, m, count, packed, dimension, pairs.padding(dimension))
         normalise(end, count, packed, dimension)
-        slope = slopes[rk.LAST * size : (rk.LAST + 1) * size]
+        slope = slopes[rk.LAST * row : rk.LAST * row + size]
         rate = velocity(end, m, count, packed, dimension, ref, p, matrices, slope, weight, scratch)
         evaluations += 1
         steps += 1
@@ -267,7 +269,7 @@ def solve(
         if saves > 0 or crossings > 0:
             for stage in rk.EXTRA:
                 rk.combine(start, slopes, size, stage, h, trial)
-                slope = slopes[stage * size : (stage + 1) * size]
+                slope = slopes[stage * row : stage * row + size]
                 extra = velocity(trial, m, count, packed, dimension, ref, p, matrices, slope, weight, scratch)
                 evaluations += 1
                 rates[stage] = 1.0 / extra

@@ -59,8 +59,8 @@ def choose(
 ) -> tuple[int, float]:
     """Let the atoms move whose nearest gap is at most ``chosen``, the others rest.
 
-    Writes who moves, in which slot (-1: rests), and `gaps.survey`'s view of it; returns how many move and the
-    smallest gap of those at rest.
+    Writes who moves (beyond them the first again, up to ``stride``), in which slot (-1: rests), and
+    `gaps.survey`'s view of it; returns how many move and the smallest gap of those at rest.
     """
     count, least = 0, 1e300
     for i in range(stride):
@@ -75,6 +75,8 @@ def choose(
         else:
             slot_of[i] = -1
             least = min(least, nearest[i])
+    for q in range(count, stride):
+        moving[q] = moving[0]
     return count, least
 
 
@@ -101,6 +103,14 @@ def pack(
 @kernel
 def unpack(packed_x: Any, packed: int, dimension: int, moving: Any, count: int, x: Any, stride: int) -> None:
     """Put the moving atoms back among all."""
+    if moving[count - 1] == count - 1:  # the first ``count``, in order
+        whole = count // 8 * 8
+        for k in range(dimension):
+            for a in range(0, whole, 8):
+                store(x, k * stride + a, load(packed_x, k * packed + a))
+            for a in range(whole, count):
+                x[k * stride + a] = packed_x[k * packed + a]
+        return
     for k in range(dimension):
         for a in range(count):
             x[k * stride + moving[a]] = packed_x[k * packed + a]

@@ -96,7 +96,8 @@ def follow(crowd: Any, place: NDArray[np.float64], task: Task) -> Reached:
         saves, horizon = np.exp(task.log_times - task.offset), float(np.exp(task.log_horizon - task.offset))
     crowd, start = crowd.coalesced(place, task.chord, 0.0)
     size = start.size
-    slopes, coefficients = np.zeros(rk.ALL_STAGES * size), np.empty(rk.DEGREE * size)
+    row = rk.apart(size)
+    slopes, coefficients = np.zeros(rk.ALL_STAGES * row), np.empty(rk.DEGREE * row)
     end, trial = np.zeros(size), np.zeros(size)
     rates = np.ones(rk.ALL_STAGES)
     clusters, signature = crowd.clusters(start, task.delta)
@@ -181,7 +182,8 @@ def follow(crowd: Any, place: NDArray[np.float64], task: Task) -> Reached:
             crowd, start = fewer, place
             size = start.size
             end, trial = np.zeros(size), np.zeros(size)
-            slopes, coefficients = slopes[: rk.ALL_STAGES * size], coefficients[: rk.DEGREE * size]
+            row = rk.apart(size)
+            slopes, coefficients = slopes[: rk.ALL_STAGES * row], coefficients[: rk.DEGREE * row]
             slopes[:] = 0.0
             signature = crowd.clusters(start, task.delta)[1]
             stirred = True
@@ -207,7 +209,8 @@ def _stage(
     size = start.size
     rk.combine(start, slopes, size, stage, h, place)
     crowd.settle(place)
-    return task.velocity(crowd, place, slopes[stage * size : (stage + 1) * size])
+    at = stage * rk.apart(size)
+    return task.velocity(crowd, place, slopes[at : at + size])
 
 
 def changes(

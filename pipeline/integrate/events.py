@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.integrate.runge_kutta import DEGREE, evaluate
+from pipeline.integrate.runge_kutta import DEGREE, apart, evaluate
 from pipeline.sphere import gaps
 from pipeline.sphere.lanes import kernel
 
@@ -34,13 +34,13 @@ def crossing(
     The other atom moves too if ``other`` >= 0, else it rests at ``rest``. The root of ln(gap / delta), nearly
     linear when close tokens contract, by the Illinois method. ``terms`` (8 * dimension) is scratch.
     """
-    size = stride * dimension
+    row = apart(stride * dimension)
     for k in range(dimension):
         r, q = k * stride + slot, k * stride + other
         terms[k] = start[r] - (start[q] if other >= 0 else rest[k])
         for p in range(DEGREE):
-            away = coefficients[p * size + q] if other >= 0 else 0.0
-            terms[(p + 1) * dimension + k] = coefficients[p * size + r] - away
+            away = coefficients[p * row + q] if other >= 0 else 0.0
+            terms[(p + 1) * dimension + k] = coefficients[p * row + r] - away
 
     f_low, f_high = _log_gap(terms, dimension, 0.0, delta), _log_gap(terms, dimension, 1.0, delta)
     if (f_low > 0.0) == (f_high > 0.0):

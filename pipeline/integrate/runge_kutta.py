@@ -2,8 +2,9 @@
 
 E. Hairer, S. P. Norsett, G. Wanner, "Solving Ordinary Differential Equations I", 2nd ed. (Springer, 1993),
 section II.5 and II.6 (DOP853). The coefficients are scipy's. Stages live in one flat array ``slopes``: stage
-q is ``slopes[q * size : (q + 1) * size]``, size a multiple of eight. Beside the positions each method carries
-the elapsed time of a step, whose slope at stage q is ``rates[q]``.
+q is the ``size`` numbers from ``q * apart(size)`` on, size a multiple of eight; the interpolant's coefficients
+likewise. Beside the positions each method carries the elapsed time of a step, whose slope at stage q is
+``rates[q]``.
 """
 
 from __future__ import annotations
@@ -37,15 +38,37 @@ _COUNT = np.count_nonzero(_A, axis=1)
 _FROM = np.argsort(_A == 0.0, axis=1, kind="stable")
 _BY = np.take_along_axis(_A, _FROM, axis=1)
 _CHECKED = np.flatnonzero((_E3 != 0.0) | (_E5 != 0.0))
+_DENSE = np.flatnonzero((_D != 0.0).any(axis=0))
+_HIGHER = np.ascontiguousarray(_D[:, _DENSE].T)
+
+
+@kernel
+def apart(size: int) -> int:
+    """From one stage to the next: a little more than ``size``.
+
+    Stages that lie a multiple of 4096 bytes apart would drive each other out of the nearest cache.
+    """
+    return size + 8
 
 
 @kernel
 def combine(x: Any, slopes: Any, size: int, stage: int, h: float, out: Any) -> None:
     """Write x + h sum_{q < stage} A[stage, q] slope_q."""
-    for r in range(0, size, 8):
+    row, whole = apart(size), size // 32 * 32
+    for r in range(0, whole, 32):  # four at a time, so that no sum waits for itself
+        a, b, c, d = splat(0.0), splat(0.0), splat(0.0), splat(0.0)
+        for q in range(_COUNT[stage]):
+            at, by = _FROM[stage, q] * row + r, _BY[stage, q]
+            a, b = fma(load(slopes, at), by, a), fma(load(slopes, at + 8), by, b)
+            c, d = fma(load(slopes, at + 16), by, c), fma(load(slopes, at + 24), by, d)
+        store(out, r, fma(a, h, load(x, r)))
+        store(out, r + 8, fma(b, h, load(x, r + 8)))
+        store(out, r + 16, fma(c, h, load(x, r + 16)))
+        store(out, r + 24, fma(d, h, load(x, r + 24)))
+    for r in range(whole, size, 8):
         y = splat(0.0)
         for q in range(_COUNT[stage]):
-            y = fma(load(slopes, _FROM[stage, q] * size + r), _BY[stage, q], y)
+            y = fma(load(slopes, _FROM[stage, q] * row + r), _BY[stage, q], y)
         store(out, r, fma(y, h, load(x, r)))
 
 
@@ -67,14 +90,14 @@ def error(
     Estimates of order 5 and 3 are combined as in DOP853: e = e5² / sqrt(e5² + 0.01 e3²). ``before`` is the
     time at the start of the step (inf if beyond comparison with the step), ``duration`` that of the step.
     """
-    size = stride * dimension
+    row = apart(stride * dimension)
     worst, everything = splat(0.0), splat(0.0)
     for i in range(0, stride, 8):
         five, three = splat(_TINY), splat(0.0)
         for k in range(dimension):
             e5, e3 = splat(0.0), splat(0.0)
             for q in _CHECKED:
-                slope = load(slopes, q * size + k * stride + i)
+                slope = load(slopes, q * row + k * stride + i)
                 e5 = fma(slope, _E5[q], e5)
                 e3 = fma(slope, _E3[q], e3)
             five = fma(e5, e5, five)
@@ -95,19 +118,23 @@ def error(
 
 @kernel
 def interpolant(start: Any, end: Any, slopes: Any, size: int, h: float, out: Any) -> None:
-    """Write the coefficients of the continuous solution, ``out`` of shape (DEGREE, size) flattened."""
+    """Write the coefficients of the continuous solution, DEGREE times ``size`` of them."""
+    row = apart(size)
     for r in range(0, size, 8):
         rise = load(end, r) - load(start, r)
-        first, last = load(slopes, r) * h, load(slopes, LAST * size + r) * h
+        first, last = load(slopes, r) * h, load(slopes, LAST * row + r) * h
         store(out, r, rise)
-        store(out, size + r, first - rise)
-        store(out, 2 * size + r, rise * 2.0 - (last + first))
-        for p in range(DEGREE - 3):
-            y = splat(0.0)
-            for q in range(ALL_STAGES):
-                if _D[p, q] != 0.0:
-                    y = fma(load(slopes, q * size + r), _D[p, q], y)
-            store(out, (3 + p) * size + r, y * h)
+        store(out, row + r, first - rise)
+        store(out, 2 * row + r, rise * 2.0 - (last + first))
+        c3, c4, c5, c6 = splat(0.0), splat(0.0), splat(0.0), splat(0.0)
+        for q in range(_DENSE.size):
+            each_slope = load(slopes, _DENSE[q] * row + r)
+            c3, c4 = fma(each_slope, _HIGHER[q, 0], c3), fma(each_slope, _HIGHER[q, 1], c4)
+            c5, c6 = fma(each_slope, _HIGHER[q, 2], c5), fma(each_slope, _HIGHER[q, 3], c6)
+        store(out, 3 * row + r, c3 * h)
+        store(out, 4 * row + r, c4 * h)
+        store(out, 5 * row + r, c5 * h)
+        store(out, 6 * row + r, c6 * h)
 
 
 @kernel
@@ -124,11 +151,14 @@ def time_interpolant(rates: Any, h: float, duration: float, out: Any) -> None:
 
 
 @kernel
-def evaluate(coefficients: Any, size: int, r: int, theta: float) -> float:
-    """The interpolant's change of entry r since the start of the step, at a fraction theta of it."""
+def evaluate(coefficients: Any, row: int, r: int, theta: float) -> float:
+    """The change of one entry since the start of the step, at a fraction theta of it.
+
+    Its coefficients are at r, row + r, 2 row + r, ...
+    """
     y = 0.0
     for p in range(DEGREE - 1, -1, -1):
-        y += coefficients[p * size + r]
+        y += coefficients[p * row + r]
         y *= theta if p % 2 == 0 else 1.0 - theta
     return y
 
@@ -136,18 +166,19 @@ def evaluate(coefficients: Any, size: int, r: int, theta: float) -> float:
 @kernel
 def evaluate_all(coefficients: Any, start: Any, size: int, theta: float, out: Any) -> None:
     """Write the continuous solution at a fraction theta of the step."""
+    row = apart(size)
     for r in range(0, size, 8):
         y = splat(0.0)
         for p in range(DEGREE - 1, -1, -1):
-            y = (y + load(coefficients, p * size + r)) * (theta if p % 2 == 0 else 1.0 - theta)
+            y = (y + load(coefficients, p * row + r)) * (theta if p % 2 == 0 else 1.0 - theta)
         store(out, r, load(start, r) + y)
 
 
 @kernel
 def begin_next(slopes: Any, size: int) -> None:
     """Make the slope at the end of a step the first stage of the next."""
-    for r in range(size):
-        slopes[r] = slopes[LAST * size + r]
+    for r in range(0, size, 8):
+        store(slopes, r, load(slopes, LAST * apart(size) + r))
 
 
 @kernel

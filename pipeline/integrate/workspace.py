@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.integrate.runge_kutta import ALL_STAGES, DEGREE
+from pipeline.integrate.runge_kutta import ALL_STAGES, DEGREE, apart
 from pipeline.sphere import pairs
 
 
@@ -68,23 +68,23 @@ class Workspace(NamedTuple):
             queue=np.empty(atoms, np.int64),
             together=np.empty((atoms, atoms), np.bool_),
             shown=np.empty(size),
-            moving=np.empty(atoms, np.int64),
+            moving=np.empty(stride, np.int64),
             slot_of=np.empty(atoms, np.int64),
             start=np.empty(size),
             end=np.empty(size),
             trial=np.empty(size),
             m=np.empty(stride),
             weight=np.empty(stride),
-            slopes=np.empty(ALL_STAGES * size),
-            coefficients=np.empty(DEGREE * size),
+            slopes=np.empty(ALL_STAGES * apart(size)),
+            coefficients=np.empty(DEGREE * apart(size)),
             scratch=np.empty(pairs.scratch_size(stride, dimension)),
             p=np.empty(3),
             rates=np.empty(ALL_STAGES),
             lapse=np.empty(DEGREE),
             one=np.empty(dimension),
             terms=np.empty(8 * dimension),
-            before=np.empty(atoms),
-            after=np.empty(atoms),
+            before=np.empty(stride),
+            after=np.empty(stride),
             first=np.empty(most, np.int32),
             second=np.empty(most, np.int32),
             theta=np.empty(most),

@@ -349,6 +349,13 @@ LOG2_E = 1.4426950408889634
 
 
 @kernel
+def summed(rows: Any) -> Any:
+    """Per lane the sum of eight lanes (a tuple)."""
+    low, high = (rows[0] + rows[1]) + (rows[2] + rows[3]), (rows[4] + rows[5]) + (rows[6] + rows[7])
+    return low + high
+
+
+@kernel
 def _power_of_two(f: Any) -> Any:
     """2**f per lane for |f| <= 1/2, relative error of the polynomial 2e-17.
 

@@ -27,6 +27,7 @@ from pipeline.sphere.lanes import (
     replace,
     splat,
     store,
+    summed,
     transposed,
     turned,
 )
@@ -156,11 +157,6 @@ def _scaled(e: Any, m: Any, j: int) -> Any:
 
 
 @kernel
-def _summed(e: Any) -> Any:
-    return ((e[0] + e[1]) + (e[2] + e[3])) + ((e[4] + e[5]) + (e[6] + e[7]))
-
-
-@kernel
 def _mixed(e: Any, x: Any, at: int, start: Any) -> Any:
     """``start`` plus the eight numbers from x[at] on, each times its lanes in ``e``."""
     f = fma(e[0], each(x, at), fma(e[2], each(x, at + 2), start))
@@ -230,15 +226,15 @@ def sphere_sums(
                     replace(e[7], 7, 0.0),
                 )
                 e = _scaled(e, m, j)
-                store(weight, i, load(weight, i) + _summed(e))
+                store(weight, i, load(weight, i) + summed(e))
                 for k in range(dimension):
                     at = k * stride
                     store(force, at + i, _mixed(e, x, at + j, load(force, at + i)))
             else:
                 back = _scaled(transposed(e), m, i)
                 e = _scaled(e, m, j)
-                store(weight, i, load(weight, i) + _summed(e))
-                store(weight, j, load(weight, j) + _summed(back))
+                store(weight, i, load(weight, i) + summed(e))
+                store(weight, j, load(weight, j) + summed(back))
                 for k in range(dimension):
                     at = k * stride
                     store(force, at + i, _mixed(e, x, at + j, load(force, at + i)))
