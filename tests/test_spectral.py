@@ -96,15 +96,51 @@ def test_clusters_and_pairs_of_a_crowd_are_those_of_brute_force(delta: float, sp
     for y, clusters, mass in (
         (
             reference.circle(angles),
-            circle.count_clusters(angles, circle.wedge(delta))[0],
+            circle.clusters(angles, circle.wedge(delta)),
             circle.mass_together(angles, m, circle.wedge(delta)),
         ),
-        (x, surface.count_clusters(rows, delta)[0], discs.mass_together(rows, m, delta)),
+        (x, surface.clusters(rows, delta), discs.mass_together(rows, m, delta)),
     ):
         h = reference.half_squared_distances(y)
         np.fill_diagonal(h, 9)
-        assert clusters == len(reference.components(y, delta))
+        components = sorted(sorted(component) for component in reference.components(y, delta))
+        assert clusters[0] == len(components)
+        assert clusters[1].tolist() == [[i in c for c in components].index(True) for i in range(250)]
         assert mass == pytest.approx(m @ (h <= delta) @ m, rel=1e-12)
+
+
+@pytest.mark.parametrize("delta", [1e-5, 1e-3, 1e-2, 0.1, 0.5])
+@pytest.mark.parametrize("spread", [0.0, 0.03, 0.3])
+@pytest.mark.parametrize("labelled", ["by themselves", "anyhow", "as one"])
+def test_the_closest_of_different_clusters_are_found(delta: float, spread: float, labelled: str) -> None:
+    rng = np.random.default_rng(4)
+    angles = np.sort(rng.normal(1, spread, 250) if spread else rng.uniform(0, 2 * np.pi, 250))
+    x = reference.random_tokens(250, 3, 0)
+    if spread:
+        x = reference.normalise(x[rng.integers(0, 5, 250)] + spread * rng.standard_normal((250, 3)))
+    rows = np.ascontiguousarray(x.T)
+    wedge = circle.wedge(delta)
+    anyhow = np.zeros(250, np.int64) if labelled == "as one" else rng.integers(0, 3, 250)
+    for y, labels, meeting in (
+        (
+            reference.circle(angles),
+            circle.clusters(angles, 0.3 * wedge)[1],
+            lambda labels: circle.meeting(angles, labels, wedge),
+        ),
+        (x, surface.clusters(rows, 0.1 * delta)[1], lambda labels: surface.meeting(rows, labels, delta)),
+    ):
+        if labelled != "by themselves":
+            labels = anyhow
+        h = reference.half_squared_distances(y)
+        apart = np.where(labels[:, None] != labels[None, :], h, 9)
+        closest = apart.min()
+        found = meeting(labels)
+        if closest > delta:
+            assert found is None
+        else:
+            assert found is not None
+            assert labels[found[0]] != labels[found[1]]
+            assert h[found] == pytest.approx(closest, rel=1e-9)
 
 
 def test_coalescing_keeps_masses_and_members() -> None:

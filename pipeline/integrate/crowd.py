@@ -4,9 +4,9 @@ The same Runge-Kutta steps of order 8 as in `pipeline.integrate.adaptive`, but n
 clock is a plain one, since in this phase close pairs abound: the strongest pair is as strong as can be. All
 atoms move. Tokens coalesce, and when at most `FEW` atoms are left, `adaptive.solve` takes over.
 
-Clusters are counted at the end of each step. If they are others than at its start and so few that their times
-are kept, they are counted at three moments between, and each fall of their number is pinned down on the
-interpolant by bisection.
+Clusters are found at the end of each step. If they are others than at its start and so few that their times
+are kept, they are found at three moments between, too, and each fall of their number is pinned down on the
+interpolant: to the moment at which the first two atoms of two clusters meet.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import brentq
 
 from pipeline.integrate import runge_kutta as rk
 from pipeline.integrate.adaptive import DONE, NOT_FINITE, STEP_UNDERFLOW, TOO_MANY_EVALUATIONS
@@ -30,6 +31,7 @@ HANDED_OVER = -1
 _SAFETY, _SHRINK, _GROW, _PATIENCE = 0.9, 0.2, 8.0, 60
 _WORTH = 0.98  # atoms coalesce when this share of them or less would be left
 _FINE = 2.0**-26  # of a step: how finely a change of the number of clusters is pinned down
+_SINGLY = 8  # if so many clusters or fewer are lost, they are followed one by one
 
 
 @dataclass(frozen=True)
@@ -85,9 +87,40 @@ class Step:
         self.crowd.settle(self.out)
         return self.out
 
-    def clusters(self, theta: float) -> int:
-        """How many clusters there are then."""
-        return int(self.crowd.clusters(self.place(theta), self.delta)[0])
+    def clusters(self, theta: float) -> tuple[int, NDArray[np.int64]]:
+        """How many clusters there are then, and in which each atom is."""
+        return self.crowd.clusters(self.place(theta), self.delta)  # type: ignore[no-any-return]
+
+    def first_meeting(self, low: float, high: float, labels: NDArray[np.int64]) -> float | None:
+        """When the first two atoms of different ``labels``, all apart at ``low``, meet; None: after ``high``.
+
+        Whoever is closest at the end of an interval met within it; before that meeting others may have met.
+        """
+        met = None
+        while True:
+            pair = self.crowd.meeting(self.place(high), labels, self.delta)
+            if pair is None:
+                return met
+            met = high = self._meeting(pair, low, high)
+            if high - low <= _FINE:
+                return met
+            high -= _FINE
+
+    def _meeting(self, pair: tuple[int, int], low: float, high: float) -> float:
+        i, j = pair
+
+        def excess(theta: float) -> float:
+            return math.log(self.crowd.gap(self._atom(i, theta), self._atom(j, theta)) / self.delta)
+
+        if excess(low) <= 0.0 or excess(high) > 0.0:  # a rounding error off
+            return low if excess(low) <= 0.0 else high
+        return float(brentq(excess, low, high, xtol=1e-15, rtol=1e-14))
+
+    def _atom(self, i: int, theta: float) -> NDArray[np.float64]:
+        """The coordinates of one atom at a fraction theta of the step."""
+        crowd, row = self.crowd, rk.apart(self.start.size)
+        at = range(i, crowd.coordinates * crowd.stride, crowd.stride)
+        return np.array([self.start[r] + rk.evaluate(self.coefficients, row, r, theta) for r in at])
 
 
 def follow(crowd: Any, place: NDArray[np.float64], task: Task) -> Reached:
@@ -100,7 +133,7 @@ def follow(crowd: Any, place: NDArray[np.float64], task: Task) -> Reached:
     slopes, coefficients = np.zeros(rk.ALL_STAGES * row), np.empty(rk.DEGREE * row)
     end, trial = np.zeros(size), np.zeros(size)
     rates = np.ones(rk.ALL_STAGES)
-    clusters, signature = crowd.clusters(start, task.delta)
+    clusters, labels = crowd.clusters(start, task.delta)
     task.on_clusters(-math.inf, 0, clusters)
     clock, h, bound = 0.0, 0.0, 0.0
     index = evaluations = steps = refusals = 0
@@ -145,12 +178,12 @@ def follow(crowd: Any, place: NDArray[np.float64], task: Task) -> Reached:
         if not np.isfinite(end).all():
             outcome = NOT_FINITE
             break
-        after, signature_after = crowd.clusters(end, task.delta)
+        after, labels_after = crowd.clusters(end, task.delta)
         due = index
         while due < saves.size and saves[due] <= clock + h:
             due += 1
         until = min(1.0, (horizon - clock) / h)
-        changed = signature_after != signature and min(clusters, after) <= task.clusters_kept
+        changed = min(clusters, after) <= task.clusters_kept and not np.array_equal(labels_after, labels)
         if due > index or changed or until < 1.0:
             for stage in rk.EXTRA:
                 _stage(crowd, start, slopes, stage, h, trial, task)
@@ -158,19 +191,19 @@ def follow(crowd: Any, place: NDArray[np.float64], task: Task) -> Reached:
             rk.interpolant(start, end, slopes, size, h, coefficients)
             step = Step(crowd, start, coefficients, trial, task.delta)
             if until < 1.0:
-                after = step.clusters(until)
-            for theta, before, then in changes(step.clusters, until, clusters, after, task.clusters_kept):
+                after, labels_after = step.clusters(until)
+            for theta, before, then in changes(step, until, (clusters, labels), after, task.clusters_kept):
                 task.on_clusters(math.log(clock + theta * h) + task.offset, before, then)
             while index < due:
                 theta = (saves[index] - clock) / h
-                count = step.clusters(theta)
+                count, _ = step.clusters(theta)
                 task.on_save(index, crowd, step.place(theta), count)
                 index += 1
             if until < 1.0:
                 end[:] = step.place(until)
         elif after != clusters:
             task.on_clusters(math.log(clock + h) + task.offset, clusters, after)
-        clusters, signature = after, signature_after
+        clusters, labels = after, labels_after
         clock = clock + h if until == 1.0 else horizon
 
         # the next step begins where this one ended
@@ -185,7 +218,7 @@ def follow(crowd: Any, place: NDArray[np.float64], task: Task) -> Reached:
             row = rk.apart(size)
             slopes, coefficients = slopes[: rk.ALL_STAGES * row], coefficients[: rk.DEGREE * row]
             slopes[:] = 0.0
-            signature = crowd.clusters(start, task.delta)[1]
+            labels = crowd.clusters(start, task.delta)[1]
             stirred = True
     if clock >= horizon:
         outcome = DONE
@@ -213,8 +246,11 @@ def _stage(
     return task.velocity(crowd, place, slopes[at : at + size])
 
 
+Partition = tuple[int, NDArray[np.int64]]  # how many clusters, and in which each atom is
+
+
 def changes(
-    count_at: Callable[[float], int], until: float, before: int, after: int, kept: int
+    step: Step, until: float, before: Partition, after: int, kept: int
 ) -> list[tuple[float, int, int]]:
     """Changes (theta, before, after) of the number of clusters within a step, in order of time.
 
@@ -222,30 +258,39 @@ def changes(
     other changes are dated to the end of their interval.
     """
     moments = [0.0, 0.25 * until, 0.5 * until, 0.75 * until, until]
-    counts = [before, *(count_at(theta) for theta in moments[1:-1]), after]
+    seen = [before, *(step.clusters(theta) for theta in moments[1:-1])]
+    counts = [count for count, _ in seen] + [after]
     found: list[tuple[float, int, int]] = []
     most = after  # from here on there are no more clusters than this
-    for low, high, more, fewer in reversed(
-        list(zip(moments[:-1], moments[1:], counts[:-1], counts[1:], strict=True))
-    ):
+    for q in reversed(range(len(seen))):
+        more, fewer = counts[q], counts[q + 1]
         if more > max(most, fewer) and fewer <= kept:
-            found = _falls(count_at, low, high, more, fewer, kept) + found
+            found = _falls(step, moments[q], moments[q + 1], seen[q], fewer, kept) + found
         elif more != fewer:
-            found = [(high, more, fewer), *found]
+            found = [(moments[q + 1], more, fewer), *found]
         most = max(most, more)
     return found
 
 
 def _falls(
-    count_at: Callable[[float], int], low: float, high: float, more: int, fewer: int, kept: int
+    step: Step, low: float, high: float, before: Partition, fewer: int, kept: int
 ) -> list[tuple[float, int, int]]:
-    """Bisect a fall of the number of clusters down to single moments."""
+    """Pin a fall of the number of clusters down to single moments: by halves while it is large."""
+    more, labels = before
     if more == fewer:
         return []
     if more < fewer or fewer > kept or high - low < _FINE:
         return [(high, more, fewer)]
-    middle = 0.5 * (low + high)
-    count = count_at(middle)
-    return _falls(count_at, low, middle, more, count, kept) + _falls(
-        count_at, middle, high, count, fewer, kept
-    )
+    if more - fewer > _SINGLY:
+        middle = 0.5 * (low + high)
+        between = step.clusters(middle)
+        return _falls(step, low, middle, before, between[0], kept) + _falls(
+            step, middle, high, between, fewer, kept
+        )
+    met = step.first_meeting(low, high, labels)
+    if met is None:
+        return [(high, more, fewer)]
+    then = min(met + _FINE, high)
+    after = step.clusters(then)
+    change = [(met, more, after[0])] if after[0] != more else []
+    return change + _falls(step, then, high, after, fewer, kept)

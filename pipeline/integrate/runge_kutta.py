@@ -2,9 +2,9 @@
 
 E. Hairer, S. P. Norsett, G. Wanner, "Solving Ordinary Differential Equations I", 2nd ed. (Springer, 1993),
 section II.5 and II.6 (DOP853). The coefficients are scipy's. Stages live in one flat array ``slopes``: stage
-q is the ``size`` numbers from ``q * apart(size)`` on, size a multiple of eight; the interpolant's coefficients
-likewise. Beside the positions each method carries the elapsed time of a step, whose slope at stage q is
-``rates[q]``.
+q is the ``size`` numbers from ``q * apart(size)`` on, size a multiple of eight; likewise the coefficients of
+the interpolant. Beside the positions each method carries the elapsed time of a step, whose slope at stage q
+is ``rates[q]``.
 """
 
 from __future__ import annotations

@@ -17,17 +17,28 @@ def wedge(delta: float) -> float:
     return 2.0 * float(np.arcsin(np.sqrt(0.5 * delta)))
 
 
-@njit(nogil=True, cache=True)
-def count_clusters(angles: Any, wedge: float) -> tuple[int, int]:
-    """How many clusters, and a signature that changes with the set of neighbours that are together."""
-    n = angles.size
-    apart, signature = 0, 0
-    for i in range(n):
-        ahead = angles[i + 1] if i + 1 < n else angles[0] + 2.0 * np.pi
-        if ahead - angles[i] > wedge:
-            apart += 1
-            signature += (i + 1) * (i + 1)
-    return max(apart, 1), signature
+def _ahead(angles: NDArray[np.float64]) -> NDArray[np.float64]:
+    """From each token to the next; from the last to the first."""
+    return np.diff(angles, append=angles[0] + 2.0 * np.pi)
+
+
+def clusters(angles: NDArray[np.float64], wedge: float) -> tuple[int, NDArray[np.int64]]:
+    """How many clusters there are, and in which each token is; they are numbered by their first token."""
+    apart = _ahead(angles) > wedge
+    labels = np.zeros(angles.size, np.int64)
+    np.cumsum(apart[:-1], out=labels[1:])
+    found = int(labels[-1]) + 1
+    if not apart[-1] and found > 1:
+        found -= 1
+        labels[labels == found] = 0
+    return found, labels
+
+
+def meeting(angles: NDArray[np.float64], labels: NDArray[np.int64], wedge: float) -> tuple[int, int] | None:
+    """The closest two neighbours that are together though their labels differ, if there are any."""
+    ahead = np.where(labels != np.roll(labels, -1), _ahead(angles), np.inf)
+    closest = int(np.argmin(ahead))
+    return (closest, (closest + 1) % angles.size) if ahead[closest] <= wedge else None
 
 
 @njit(nogil=True, cache=True)

@@ -87,12 +87,28 @@ class Crowd:
             return weight, force[None]
         return spectral.sphere_sums(rows, self.mass, beta, epsilon, threads)
 
-    def clusters(self, place: NDArray[np.float64], delta: float) -> tuple[int, int]:
-        """How many clusters at tolerance delta, and a signature that tells partitions apart."""
+    def clusters(self, place: NDArray[np.float64], delta: float) -> tuple[int, NDArray[np.int64]]:
+        """How many clusters there are at tolerance delta, and in which each atom is."""
         rows = self.rows(place)
         if self.coordinates == 1:
-            return circle.count_clusters(rows[0], circle.wedge(delta))
-        return surface.count_clusters(rows, delta)
+            return circle.clusters(rows[0], circle.wedge(delta))
+        return surface.clusters(rows, delta)
+
+    def meeting(
+        self, place: NDArray[np.float64], labels: NDArray[np.int64], delta: float
+    ) -> tuple[int, int] | None:
+        """The closest two atoms that are together though their labels differ, if there are any."""
+        rows = self.rows(place)
+        if self.coordinates == 1:
+            return circle.meeting(rows[0], labels, circle.wedge(delta))
+        return surface.meeting(rows, labels, delta)
+
+    def gap(self, one: NDArray[np.float64], two: NDArray[np.float64]) -> float:
+        """1 - <x, y> of two atoms at these coordinates."""
+        if self.coordinates == 1:
+            return 2.0 * float(np.sin(0.5 * (one[0] - two[0]))) ** 2
+        apart = one / np.linalg.norm(one) - two / np.linalg.norm(two)
+        return 0.5 * float(apart @ apart)
 
     def mass_together(self, place: NDArray[np.float64], delta: float) -> float:
         """Sum of m_i m_j over ordered pairs i != j of atoms that are together."""

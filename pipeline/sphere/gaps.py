@@ -104,7 +104,7 @@ def _least(h: Any) -> Any:
 
 @kernel
 def nearest_gaps(x: Any, atoms: int, stride: int, dimension: int, nearest: Any) -> float:
-    """Write each atom's smallest gap to another; return the smallest of all (a single atom's is to the padding)."""
+    """Write each atom's smallest gap to another; return the smallest of all (that of one atom is large)."""
     never, least = splat(_NEVER), _NEVER
     for j in range(0, stride, 8):
         low = never

@@ -110,7 +110,7 @@ def _box(y: Any, first: int, last: int, low: Any, high: Any) -> None:
 
 
 @njit(nogil=True, cache=True)
-def _halve(y: Any, first: int, last: int, axis: int, middle: float) -> int:
+def _halve(y: Any, token: Any, first: int, last: int, axis: int, middle: float) -> int:
     """Bring the tokens below ``middle`` to the front of their part; return where the others begin."""
     i, j = first, last - 1
     while i <= j:
@@ -119,16 +119,23 @@ def _halve(y: Any, first: int, last: int, axis: int, middle: float) -> int:
         else:
             for k in range(3):
                 y[k, i], y[k, j] = y[k, j], y[k, i]
+            token[i], token[j] = token[j], token[i]
             j -= 1
     return i
 
 
 @njit(nogil=True, cache=True)
-def _touch(y: Any, first: int, last: int, begin: int, end: int, square: float, stack: Any) -> bool:
-    """Whether a token of first ... last - 1 and one of begin ... end - 1 lie within sqrt(``square``)."""
+def _nearest(
+    y: Any, token: Any, parts: tuple[int, int, int, int], square: float, any_will_do: bool, stack: Any
+) -> tuple[float, int, int]:
+    """The closest two tokens, one of parts[0] ... parts[1] - 1 and one of parts[2] ... parts[3] - 1.
+
+    If they, or with ``any_will_do`` any two, lie within sqrt(``square``): the square of their distance (or an
+    upper bound of it) and who they are. Else ``square`` and nobody (-1).
+    """
     low, high, bottom, top = np.empty(3), np.empty(3), np.empty(3), np.empty(3)
-    stack[0, 0], stack[0, 1], stack[0, 2], stack[0, 3] = first, last, begin, end
-    depth = 1
+    stack[0, 0], stack[0, 1], stack[0, 2], stack[0, 3] = parts
+    depth, one, two = 1, -1, -1
     while depth > 0:
         depth -= 1
         first, last, begin, end = stack[depth, 0], stack[depth, 1], stack[depth, 2], stack[depth, 3]
@@ -142,29 +149,31 @@ def _touch(y: Any, first: int, last: int, begin: int, end: int, square: float, s
                 wide, axis = high[k] - low[k], k
             if top[k] - bottom[k] > wide_other:
                 wide_other, axis_other = top[k] - bottom[k], k
-        if near > square:
+        if near > square or (one >= 0 and near == square):
             continue
-        if far <= square:
-            return True
+        if any_will_do and far <= square:
+            return far, token[first], token[begin]
         if (last - first <= _SMALL and end - begin <= _SMALL) or depth + 2 > stack.shape[0]:
             for i in range(first, last):
                 for j in range(begin, end):
                     s = (y[0, i] - y[0, j]) ** 2 + (y[1, i] - y[1, j]) ** 2 + (y[2, i] - y[2, j]) ** 2
                     if s <= square:
-                        return True
+                        square, one, two = s, token[i], token[j]
+            if any_will_do and one >= 0:
+                return square, one, two
             continue
         if wide >= wide_other and last - first > 1:
-            cut = _halve(y, first, last, axis, 0.5 * (low[axis] + high[axis]))
+            cut = _halve(y, token, first, last, axis, 0.5 * (low[axis] + high[axis]))
             stack[depth, 0], stack[depth, 1], stack[depth, 2], stack[depth, 3] = first, cut, begin, end
             stack[depth + 1, 0], stack[depth + 1, 1] = cut, last
             stack[depth + 1, 2], stack[depth + 1, 3] = begin, end
         else:
-            cut = _halve(y, begin, end, axis_other, 0.5 * (bottom[axis_other] + top[axis_other]))
+            cut = _halve(y, token, begin, end, axis_other, 0.5 * (bottom[axis_other] + top[axis_other]))
             stack[depth, 0], stack[depth, 1], stack[depth, 2], stack[depth, 3] = first, last, begin, cut
             stack[depth + 1, 0], stack[depth + 1, 1] = first, last
             stack[depth + 1, 2], stack[depth + 1, 3] = cut, end
         depth += 2
-    return False
+    return square, one, two
 
 
 @njit(nogil=True, cache=True)
@@ -176,20 +185,28 @@ def _root(parent: Any, i: int) -> int:
 
 
 @njit(nogil=True, cache=True)
-def _join(x: Any, table: Any, corner: Any, cell_of: Any, cells: int, square: float) -> tuple[int, int]:
-    """Connect the cells that hold neighbours; return the number of clusters and the signature."""
+def _gathered(x: Any, cell_of: Any, cells: int, order: Any) -> tuple[Any, Any, Any]:
+    """Tokens cell by cell, within a cell in the given order: where cells begin, who, and positions."""
     start = np.zeros(cells + 1, np.int64)
     for i in range(cell_of.size):
         start[cell_of[i] + 1] += 1
     for cell in range(cells):
         start[cell + 1] += start[cell]
     filled = start[:-1].copy()
-    y = np.empty_like(x)
-    for i in range(cell_of.size):
+    token, y = np.empty(cell_of.size, np.int64), np.empty_like(x)
+    for i in order:
         place = filled[cell_of[i]]
         filled[cell_of[i]] += 1
+        token[place] = i
         for k in range(3):
             y[k, place] = x[k, i]
+    return start, token, y
+
+
+@njit(nogil=True, cache=True)
+def _joined(x: Any, table: Any, corner: Any, cell_of: Any, cells: int, square: float) -> tuple[int, Any]:
+    """Connect the cells that hold neighbours; return how many clusters there are, and each token's."""
+    start, token, y = _gathered(x, cell_of, cells, range(cell_of.size))
     parent = np.arange(cells)
     stack = np.empty((256, 4), np.int64)
     for cell in range(cells):
@@ -204,27 +221,95 @@ def _join(x: Any, table: Any, corner: Any, cell_of: Any, cells: int, square: flo
                     if other == _EMPTY:
                         continue
                     p, q = _root(parent, cell), _root(parent, other)
-                    if p != q and _touch(
-                        y, start[cell], start[cell + 1], start[other], start[other + 1], square, stack
-                    ):
+                    if p == q:
+                        continue
+                    parts = start[cell], start[cell + 1], start[other], start[other + 1]
+                    if _nearest(y, token, parts, square, True, stack)[1] >= 0:
                         parent[max(p, q)] = min(p, q)
-    clusters, signature = 0, 0
+    found = 0
+    number = np.empty(cells, np.int64)
     for cell in range(cells):
+        # cells are numbered by their first token, and a cluster's first cell is its root
         if parent[cell] == cell:
-            clusters += 1
-        signature += _root(parent, cell) * (start[cell + 1] - start[cell])
-    return clusters, signature
+            number[cell] = found
+            found += 1
+        else:
+            number[cell] = number[_root(parent, cell)]
+    labels = np.empty(cell_of.size, np.int64)
+    for i in range(cell_of.size):
+        labels[i] = number[cell_of[i]]
+    return found, labels
 
 
-def count_clusters(x: NDArray[np.float64], delta: float) -> tuple[int, int]:
-    """How many clusters, and a signature of which tokens they hold.
+@njit(nogil=True, cache=True)
+def _run(labels: Any, token: Any, first: int, last: int) -> int:
+    """Where the run of equal labels that begins at ``first`` ends."""
+    end = first + 1
+    while end < last and labels[token[end]] == labels[token[first]]:
+        end += 1
+    return end
 
-    The number is exact; two partitions may share a signature by accident.
-    """
-    chord = float(np.sqrt(2.0 * delta))
+
+@njit(nogil=True, cache=True)
+def _met(
+    x: Any, labels: Any, order: Any, table: Any, corner: Any, cell_of: Any, cells: int, square: float
+) -> tuple[int, int]:
+    """The closest two tokens within sqrt(``square``) that differ in their labels; -1 if there are none."""
+    start, token, y = _gathered(x, cell_of, cells, order)
+    stack = np.empty((256, 4), np.int64)
+    one, two = -1, -1
+    for cell in range(cells):
+        first, last = start[cell], start[cell + 1]
+        for a in range(-2, 3):
+            for b in range(-2, 3):
+                for c in range(-2, 3):
+                    if (a, b, c) < (0, 0, 0):
+                        continue
+                    other = table[
+                        _probe(table, corner, corner[0, cell] + a, corner[1, cell] + b, corner[2, cell] + c)
+                    ]
+                    if other == _EMPTY:
+                        continue
+                    # in a cell labels ascend: it has one label if its first and last token have
+                    begin, end = start[other], start[other + 1]
+                    if (
+                        labels[token[first]] == labels[token[end - 1]]
+                        and labels[token[begin]] == labels[token[last - 1]]
+                    ):
+                        continue
+                    p = first
+                    while p < last:
+                        p_end = _run(labels, token, p, last)
+                        q = p_end if other == cell else begin
+                        while q < end:
+                            q_end = _run(labels, token, q, end)
+                            if labels[token[p]] != labels[token[q]]:
+                                square, i, j = _nearest(y, token, (p, p_end, q, q_end), square, False, stack)
+                                if i >= 0:
+                                    one, two = i, j
+                            q = q_end
+                        p = p_end
+    return one, two
+
+
+def _grid(x: NDArray[np.float64], delta: float) -> tuple[Any, Any, Any, int, float]:
+    """A grid of cells in which all are together, and the square of the distance that delta means."""
     n = x.shape[1]
     table, corner, cell_of = _table(n), np.empty((3, n), np.int64), np.empty(n, np.int64)
     # a hair smaller, so that rounding never puts tokens apart into one cell
-    cells = _cells(x, chord / np.sqrt(3.0) * (1.0 - 1e-9), 2.0, table, corner, cell_of)
-    clusters, signature = _join(x, table, corner, cell_of, cells, 2.0 * delta)
-    return int(clusters), int(signature)
+    side = float(np.sqrt(2.0 * delta)) / np.sqrt(3.0) * (1.0 - 1e-9)
+    cells = _cells(x, side, 2.0, table, corner, cell_of)
+    return table, corner, cell_of, cells, 2.0 * delta
+
+
+def clusters(x: NDArray[np.float64], delta: float) -> tuple[int, NDArray[np.int64]]:
+    """How many clusters there are, and in which each token is; they are numbered by their first token."""
+    found, labels = _joined(x, *_grid(x, delta))
+    return int(found), labels
+
+
+def meeting(x: NDArray[np.float64], labels: NDArray[np.int64], delta: float) -> tuple[int, int] | None:
+    """The closest two tokens that are together though their labels differ, if there are any."""
+    order = np.argsort(labels.astype(np.min_scalar_type(labels.max())), kind="stable")  # few bits: faster
+    one, two = _met(x, labels, order, *_grid(x, delta))
+    return (int(one), int(two)) if one >= 0 else None
