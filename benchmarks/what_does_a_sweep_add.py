@@ -192,7 +192,7 @@ def ask(quick: bool) -> Iterator[Table]:
         few, many = (10**2,), (10**2, 10**3, 10**4, 10**5)
         yield tiny_cells(bench, {"none": few if quick else many, most: few if quick else (*many, 10**6)})
         yield long_tasks(
-            bench, most, per_seed, {1.0: 2} if quick else {1.0: 60, 10.0: 20}, 0.05 if quick else 1.0
+            bench, most, per_seed, {1.0: 2} if quick else {1.0: 60, 10.0: 60}, 0.05 if quick else 1.0
         )
         yield scaling(bench, [*bench.executors], per_seed, 0.1 if quick else 8.0, 1 if quick else 3)
 

@@ -42,15 +42,16 @@ class Crowd:
     ) -> tuple[Crowd, NDArray[np.float64]]:
         """A crowd of (n, 2) or (n, 3) unit rows, and its places (0 in the padding)."""
         n, dimension = tokens.shape
-        mass = weights / weights.sum()
         if dimension == 2:
-            angles = np.arctan2(tokens[:, 1], tokens[:, 0])
-            order = np.argsort(angles, kind="stable")
-            member = np.empty(n, np.int64)
-            member[order] = np.arange(n)
-            mass = mass[order]
-            return cls(mass, mass * mass, member, 1), _flat(angles[order][None])
-        return cls(mass, mass * mass, np.arange(n), 3), _flat(tokens.T)
+            rows = np.arctan2(tokens[:, 1], tokens[:, 0])[None]
+            order = np.argsort(rows[0], kind="stable")
+        else:
+            rows = tokens.T
+            order = surface.along_a_curve(rows)
+        member = np.empty(n, np.int64)
+        member[order] = np.arange(n)
+        mass = (weights / weights.sum())[order]
+        return cls(mass, mass * mass, member, len(rows)), _flat(rows[:, order])
 
     @property
     def atoms(self) -> int:

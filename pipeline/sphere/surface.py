@@ -27,15 +27,28 @@ def _probe(table: Any, corner: Any, a: int, b: int, c: int) -> int:
     slot = mixed & (table.size - 1)
     while table[slot] != _EMPTY:
         cell = table[slot]
-        if corner[0, cell] == a and corner[1, cell] == b and corner[2, cell] == c:
+        if corner[cell, 0] == a and corner[cell, 1] == b and corner[cell, 2] == c:
             break
         slot = (slot + 1) & (table.size - 1)
     return slot  # type: ignore[no-any-return]
 
 
 @njit(nogil=True, cache=True)
-def _cells(x: Any, side: float, shift: float, table: Any, corner: Any, cell_of: Any) -> int:
-    """Number the occupied cells of the grid in order of their first token; return how many."""
+def _neighbour(table: Any, corner: Any, cell: int, a: int, b: int, c: int) -> int:
+    """The cell that lies so many cells from this one, or _EMPTY."""
+    slot = _probe(table, corner, corner[cell, 0] + a, corner[cell, 1] + b, corner[cell, 2] + c)
+    return table[slot]  # type: ignore[no-any-return]
+
+
+@njit(nogil=True, cache=True)
+def _cells(x: Any, side: float, shift: float) -> tuple[Any, Any, Any, int]:
+    """Number the occupied cells of the grid in order of their first token.
+
+    Returns the hash table, the corners of the cells, the cell of each token, and how many cells there are.
+    The table grows with the cells, not with the tokens, so that it stays in the caches.
+    """
+    table = np.full(1024, _EMPTY, np.int64)
+    corner, cell_of = np.empty((x.shape[1], 3), np.int64), np.empty(x.shape[1], np.int64)
     found = 0
     for i in range(x.shape[1]):
         a = int(np.floor((x[0, i] + shift) / side))
@@ -43,18 +56,17 @@ def _cells(x: Any, side: float, shift: float, table: Any, corner: Any, cell_of: 
         c = int(np.floor((x[2, i] + shift) / side))
         slot = _probe(table, corner, a, b, c)
         if table[slot] == _EMPTY:
+            if 2 * found >= table.size:
+                table = np.full(2 * table.size, _EMPTY, np.int64)
+                for cell in range(found):
+                    place = _probe(table, corner, corner[cell, 0], corner[cell, 1], corner[cell, 2])
+                    table[place] = cell
+                slot = _probe(table, corner, a, b, c)
             table[slot] = found
-            corner[0, found], corner[1, found], corner[2, found] = a, b, c
+            corner[found, 0], corner[found, 1], corner[found, 2] = a, b, c
             found += 1
         cell_of[i] = table[slot]
-    return found
-
-
-def _table(n: int) -> NDArray[np.int64]:
-    size = 16
-    while size < 2 * n:
-        size *= 2
-    return np.full(size, _EMPTY, np.int64)
+    return table, corner, cell_of, found
 
 
 @njit(nogil=True, cache=True)
@@ -93,8 +105,7 @@ def coalesce(
     ``atom[i]`` becomes where i went. ``shift`` moves the grid, so that its walls do not lie where they lay
     before.
     """
-    corner = np.empty((3, mass.size), np.int64)
-    left = _cells(x, chord / np.sqrt(3.0), 2.0 + shift * chord, _table(mass.size), corner, atom)
+    _, _, atom[:], left = _cells(x, chord / np.sqrt(3.0), 2.0 + shift * chord)
     if left < mass.size:
         _merge(x, mass, squares, atom, left)
     return int(left)
@@ -209,23 +220,23 @@ def _joined(x: Any, table: Any, corner: Any, cell_of: Any, cells: int, square: f
     start, token, y = _gathered(x, cell_of, cells, range(cell_of.size))
     parent = np.arange(cells)
     stack = np.empty((256, 4), np.int64)
-    for cell in range(cells):
-        for a in range(-2, 3):
-            for b in range(-2, 3):
-                for c in range(-2, 3):
-                    if (a, b, c) <= (0, 0, 0):
-                        continue
-                    other = table[
-                        _probe(table, corner, corner[0, cell] + a, corner[1, cell] + b, corner[2, cell] + c)
-                    ]
-                    if other == _EMPTY:
-                        continue
-                    p, q = _root(parent, cell), _root(parent, other)
-                    if p == q:
-                        continue
-                    parts = start[cell], start[cell + 1], start[other], start[other + 1]
-                    if _nearest(y, token, parts, square, True, stack)[1] >= 0:
-                        parent[max(p, q)] = min(p, q)
+    # those next to each other first: few of the others are still apart then
+    for beyond in (False, True):
+        for cell in range(cells):
+            for a in range(-2, 3):
+                for b in range(-2, 3):
+                    for c in range(-2, 3):
+                        if (a, b, c) <= (0, 0, 0) or (max(abs(a), abs(b), abs(c)) > 1) != beyond:
+                            continue
+                        other = _neighbour(table, corner, cell, a, b, c)
+                        if other == _EMPTY:
+                            continue
+                        p, q = _root(parent, cell), _root(parent, other)
+                        if p == q:
+                            continue
+                        parts = start[cell], start[cell + 1], start[other], start[other + 1]
+                        if _nearest(y, token, parts, square, True, stack)[1] >= 0:
+                            parent[max(p, q)] = min(p, q)
     found = 0
     number = np.empty(cells, np.int64)
     for cell in range(cells):
@@ -265,9 +276,7 @@ def _met(
                 for c in range(-2, 3):
                     if (a, b, c) < (0, 0, 0):
                         continue
-                    other = table[
-                        _probe(table, corner, corner[0, cell] + a, corner[1, cell] + b, corner[2, cell] + c)
-                    ]
+                    other = _neighbour(table, corner, cell, a, b, c)
                     if other == _EMPTY:
                         continue
                     # in a cell labels ascend: it has one label if its first and last token have
@@ -294,12 +303,19 @@ def _met(
 
 def _grid(x: NDArray[np.float64], delta: float) -> tuple[Any, Any, Any, int, float]:
     """A grid of cells in which all are together, and the square of the distance that delta means."""
-    n = x.shape[1]
-    table, corner, cell_of = _table(n), np.empty((3, n), np.int64), np.empty(n, np.int64)
     # a hair smaller, so that rounding never puts tokens apart into one cell
     side = float(np.sqrt(2.0 * delta)) / np.sqrt(3.0) * (1.0 - 1e-9)
-    cells = _cells(x, side, 2.0, table, corner, cell_of)
-    return table, corner, cell_of, cells, 2.0 * delta
+    return *_cells(x, side, 2.0), 2.0 * delta
+
+
+def along_a_curve(x: NDArray[np.float64]) -> NDArray[np.int64]:
+    """An order in which neighbours are mostly near each other (Morton's), which memory rewards."""
+    place = ((x + 1.0) * 511.5).astype(np.int64)
+    code = np.zeros(x.shape[1], np.int64)
+    for bit in range(10):
+        for k in range(3):
+            code |= (place[k] >> bit & 1) << 3 * bit + k
+    return np.argsort(code, kind="stable")
 
 
 def clusters(x: NDArray[np.float64], delta: float) -> tuple[int, NDArray[np.int64]]:
