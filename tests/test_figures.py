@@ -188,6 +188,15 @@ def test_medians_and_intervals_are_drawn_in_decades(growth: xr.Dataset) -> None:
     np.testing.assert_allclose(dots.get_ydata(), times / math.log(10))
 
 
+def test_a_dimension_without_a_fit_is_left_out_and_named(growth: xr.Dataset) -> None:
+    assert "no fit" not in figures.merge_time(growth).get_suptitle()
+    names = [name for name in growth if str(name).startswith(("merge_slope", "merge_intercept"))]
+    lacking = growth.assign({name: growth[name].where(growth["d"] != 3) for name in names})
+    figure = figures.merge_time(lacking)
+    assert "$d = 3$" not in titled(figure)
+    assert figure.get_suptitle().endswith("no fit at d = 3")
+
+
 def test_maps_write_the_plateau_into_its_cell(growth: xr.Dataset) -> None:
     ax = titled(figures.plateau_n(growth))["$d = 3$"]
     length = growth["plateau_length_median"].isel(d=1).values / math.log(10)

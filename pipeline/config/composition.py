@@ -176,7 +176,7 @@ def check(overrides: Sequence[str]) -> None:
         if repeated or (key in AXES and _BRACE_PART.match(value)):
             given = f"{key}={seen[key]} {text}" if key in seen else text
             raise ValueError(
-                f"{key}: got {given}, as a shell splits unquoted braces; allowed: one value, braces quoted, "
+                f"{key}: got {given}, twice or as a shell splits unquoted braces; allowed: once, quoted, "
                 f"as in '{key}={{start: 1, stop: 9, num: 5}}' or '{key}=[1, 2, 5]'"
             )
         seen[key] = value

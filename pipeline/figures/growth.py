@@ -23,7 +23,7 @@ def merge_time(summary: xr.Dataset) -> Figure:
     Above the times, with the fits ln t = a + cβ − ln β of the analysis; below the same data as an exponent,
     ln(βt)/β, which tends to c. Dashed is the exact time of two equal clusters from the inner product that the
     slope of the largest n names, 1 − c (−c under USA): its height is not fitted and tests the prefactor.
-    Medians beyond the horizon are left out.
+    Medians beyond the horizon are left out, as is a d at which no line can be fitted; the caption says so.
     """
     ends = ("", "_lower", "_upper")
     variables = [f"merge_{variable}{end}" for variable in ("log_time", "slope") for end in ends]
@@ -34,6 +34,7 @@ def merge_time(summary: xr.Dataset) -> Figure:
         raise style.Unavailable(
             f"figures: merge_time needs 3 beta from {start:g} on at which half of the seeds reach consensus"
         )
+    without = ", ".join(f"{d}" for d in summary[schema.D].values[~has_fit.values])
     summary = summary.isel({schema.D: np.flatnonzero(has_fit.values)})
     ns, ds, beta = (summary[axis].values for axis in (schema.N, schema.D, schema.BETA))
     bands, columns = style.grid_shape(ds.size)
@@ -80,7 +81,8 @@ def merge_time(summary: xr.Dataset) -> Figure:
     handle = Line2D([], [], color=style.THEORY, lw=1.1, ls=_DASHES)
     style.caption(
         figure,
-        r"medians over seeds, fits $t = e^{a + c\beta}/\beta$",
+        r"medians over seeds, fits $t = e^{a + c\beta}/\beta$"
+        + (f"; no fit at d = {without}" if without else ""),
         [handle],
         ["two equal clusters, exact"],
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import reprlib
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +18,8 @@ from pipeline.observe import crowd
 from pipeline.observe import record as recorders
 from pipeline.sphere import in_span
 
+MOST_WEIGHT = 1e100  # their squares and their ratios must be numbers too
+_LEAST_TIME = float(np.nextafter(0.0, 1.0))
 _PARTITIONS = 2**27  # entries: a gigabyte for partitions, unless a trajectory turns out to have more
 SPECTRAL_CLUSTERS = 64  # numbers of clusters whose times are kept after spectral sums
 
@@ -149,7 +152,7 @@ def simulate(
     dynamics : {"sa", "usa"} or Dynamics
         The equation of motion.
     weights : array_like, shape (n,), optional
-        Positive masses of the tokens; equal by default. Only their ratios matter.
+        Masses of the tokens, 1e-100 to 1e100; equal by default. Only their ratios matter.
     times, log_times : array_like, shape (T,), optional
         Save times, ascending; or their natural logarithms, for times beyond float64. Default: none.
     horizon : float or "consensus"
@@ -176,28 +179,17 @@ def simulate(
     >>> run.cluster_count
     array([4, 4, 4])
     """
-    integrator = integrator or Adaptive()
-    if isinstance(dynamics, str):
-        dynamics = Dynamics(dynamics)
-    given = np.array(x0, dtype=np.float64)
-    if given.ndim != 2 or given.shape[0] < 2 or given.shape[1] < 2:
-        raise ValueError(f"x0: got shape {given.shape}; allowed: (n, d) with n >= 2 and d >= 2")
-    norms = np.linalg.norm(given, axis=1, keepdims=True)
-    if not (np.isfinite(norms).all() and (norms > 0).all()):
-        raise ValueError("x0: got rows that are zero or not finite; allowed: rows that can be normalised")
-    tokens = given / norms
+    integrator = integrator if integrator is not None else Adaptive()
+    if not isinstance(integrator, Adaptive | Layers):
+        raise ValueError(f"integrator: got {reprlib.repr(integrator)}; allowed: Adaptive(...) or Layers(...)")
+    if not isinstance(dynamics, str | Dynamics):
+        raise ValueError(f"dynamics: got {reprlib.repr(dynamics)}; allowed: 'sa', 'usa' or Dynamics(...)")
+    dynamics = Dynamics(dynamics) if isinstance(dynamics, str) else dynamics
+    tokens = _unit_rows(x0)
     n, d = tokens.shape
-    beta = float(beta)
-    if not 0 <= beta < math.inf:
-        raise ValueError(f"beta: got {beta!r}; allowed: finite numbers >= 0")
-    if not 1e-9 <= tolerance <= 2:
-        raise ValueError(f"tolerance: got {tolerance!r}; allowed: 1e-9 to 2")
-    mass = np.ones(n) if weights is None else np.array(weights, dtype=np.float64)
-    if mass.shape != (n,):
-        raise ValueError(f"weights: got shape {mass.shape}; allowed: {n} numbers, one for each token")
-    if not (np.isfinite(mass).all() and (mass > 0).all()):
-        worst = mass[~(np.isfinite(mass) & (mass > 0))][0]
-        raise ValueError(f"weights: got {worst:g} among them; allowed: positive numbers")
+    beta = _number("beta", beta, 0.0, np.finfo(np.float64).max, "finite numbers >= 0")
+    tolerance = _number("tolerance", tolerance, 1e-9, 2.0, "1e-9 to 2")
+    mass = _masses(weights, n)
     saves = _save_times(times, log_times)
     log_horizon = _log_horizon(horizon, dynamics, integrator)
     if saves.size and saves[-1] > log_horizon:
@@ -295,13 +287,50 @@ def simulate(
     )
 
 
+def _numbers(key: str, value: ArrayLike) -> NDArray[np.float64]:
+    try:
+        return np.array(value, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{key}: got {reprlib.repr(value)}; allowed: real numbers") from error
+
+
+def _number(key: str, value: ArrayLike, least: float, most: float, allowed: str) -> float:
+    found = _numbers(key, value)
+    if found.ndim == 0 and least <= found <= most:
+        return float(found)
+    raise ValueError(f"{key}: got {reprlib.repr(value)}; allowed: {allowed}")
+
+
+def _unit_rows(x0: ArrayLike) -> NDArray[np.float64]:
+    given = _numbers("x0", x0)
+    if given.ndim != 2 or given.shape[0] < 2 or given.shape[1] < 2:
+        raise ValueError(f"x0: got shape {given.shape}; allowed: (n, d) with n >= 2 and d >= 2")
+    with np.errstate(over="ignore"):
+        norms = np.linalg.norm(given, axis=1, keepdims=True)
+    if not (np.isfinite(norms).all() and (norms > 0).all()):
+        raise ValueError("x0: got rows that are zero or not finite; allowed: rows that can be normalised")
+    return np.asarray(given / norms)
+
+
+def _masses(weights: ArrayLike | None, n: int) -> NDArray[np.float64]:
+    mass = np.ones(n) if weights is None else _numbers("weights", weights)
+    if mass.shape != (n,):
+        raise ValueError(f"weights: got shape {mass.shape}; allowed: {n} numbers, one for each token")
+    sound = (mass >= 1 / MOST_WEIGHT) & (mass <= MOST_WEIGHT)
+    if not sound.all():
+        raise ValueError(
+            f"weights: got {mass[~sound][0]:g} among them; allowed: {1 / MOST_WEIGHT:g} to {MOST_WEIGHT:g}"
+        )
+    return mass
+
+
 def _save_times(times: ArrayLike | None, log_times: ArrayLike | None) -> NDArray[np.float64]:
     if times is not None and log_times is not None:
         raise ValueError("times: got times and log_times; allowed: one of them")
     if log_times is not None:
-        saves = np.array(log_times, dtype=np.float64).reshape(-1)
+        saves = _numbers("log_times", log_times).reshape(-1)
     else:
-        plain = np.array([] if times is None else times, dtype=np.float64).reshape(-1)
+        plain = _numbers("times", [] if times is None else times).reshape(-1)
         if not (plain >= 0).all():
             raise ValueError("times: got negative or NaN times; allowed: numbers >= 0")
         with np.errstate(divide="ignore"):
@@ -320,6 +349,7 @@ def _log_horizon(horizon: float | str, dynamics: Dynamics, integrator: Adaptive 
         if not dynamics.reaches_consensus:
             raise ValueError("horizon: got 'consensus'; allowed: a finite time unless V is the identity")
         return math.inf
-    if isinstance(horizon, str) or not 0 < horizon < math.inf:
-        raise ValueError(f"horizon: got {horizon!r}; allowed: 'consensus' or a finite number > 0")
-    return math.log(horizon)
+    allowed = "'consensus' or a finite number > 0"
+    if isinstance(horizon, str):
+        raise ValueError(f"horizon: got {horizon!r}; allowed: {allowed}")
+    return math.log(_number("horizon", horizon, _LEAST_TIME, np.finfo(np.float64).max, allowed))
