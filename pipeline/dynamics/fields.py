@@ -124,13 +124,16 @@ def _general_sums(
 ) -> None:
     """`attention_sums` with probe K'Q x and value V x; log_scale and log_total stay in ``scratch``.
 
-    For fields without the self-term V is the identity, so the values are the positions themselves.
+    No matrices: all are the identity. Fields without the self-term have no other V.
     """
     size = dimension * stride
-    probe = scratch[3 * stride : 3 * stride + size]
-    value = scratch[3 * stride + size : 3 * stride + 2 * size]
-    _apply(matrices[0], x, atoms, stride, dimension, probe)
-    _apply(matrices[1], x, atoms, stride, dimension, value)
+    probe, value = x, x
+    if matrices.shape[0] > 0:
+        probe = scratch[10 * stride : 10 * stride + size]
+        _apply(matrices[0], x, atoms, stride, dimension, probe)
+        if with_self:
+            value = scratch[10 * stride + size : 10 * stride + 2 * size]
+            _apply(matrices[1], x, atoms, stride, dimension, value)
     attention_sums(
         x,
         probe,
@@ -145,7 +148,7 @@ def _general_sums(
         weight,
         scratch[:stride],
         scratch[stride : 2 * stride],
-        scratch[2 * stride : 3 * stride],
+        scratch[2 * stride : 10 * stride],
     )
 
 
@@ -201,7 +204,7 @@ def attention_reference(
 ) -> float:
     """Minus the logarithm of the strongest row's largest weight on another token, up to masses."""
     size = dimension * stride
-    spare = scratch[3 * stride + 2 * size :]  # `_general_sums` needs what is before
+    spare = scratch[10 * stride + 2 * size :]  # `_general_sums` needs what is before
     v, weight = spare[:size], spare[size : size + stride]
     _general_sums(x, m, atoms, stride, dimension, p, matrices, False, v, weight, scratch)
     best = -np.inf

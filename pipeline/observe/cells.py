@@ -114,7 +114,7 @@ def observe_cells(
             np.ascontiguousarray(tokens[~spectral], dtype=np.float64),
             *atoms,
             np.ascontiguousarray(beta[~spectral], dtype=np.float64),
-            *record.method_arguments(dynamics, field, d, integrator, tolerance),
+            *record.method_arguments(field, integrator, tolerance),
             tolerance,
             log_times,
             log_horizon,

@@ -116,7 +116,7 @@ def follow(
         crowd.squares,
         member,
         beta,
-        *recorders.method_arguments(dynamics, field, dimension, integrator, tolerance),
+        *recorders.method_arguments(field, integrator, tolerance),
         tolerance,
         log_times,
         log_horizon,

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.dynamics import Dynamics, Field, fields
+from pipeline.dynamics import Field, fields
 from pipeline.integrate import Adaptive, Layers, adaptive, compiled, layers, pair
 from pipeline.sphere import gaps
 from pipeline.sphere.lanes import kernel
@@ -273,12 +273,10 @@ def layer_sweep() -> Any:
     return compiled.bind(_sweep_layers, solve=layer_solver(False))
 
 
-def method_arguments(
-    dynamics: Dynamics, field: Field, dimension: int, integrator: Adaptive | Layers, delta: float
-) -> tuple[Any, ...]:
+def method_arguments(field: Field, integrator: Adaptive | Layers, delta: float) -> tuple[Any, ...]:
     """The part of a solver's arguments between beta and delta."""
     if isinstance(integrator, Layers):
-        return float(field.normalised), dynamics.matrices(dimension), integrator.step
+        return float(field.normalised), field.matrices, integrator.step
     return (
         float(field.normalised),
         float(field.decays),

@@ -259,7 +259,7 @@ def simulate(
             tokens,
             *atoms,
             beta,
-            *recorders.method_arguments(dynamics, field, dimension, integrator, tolerance),
+            *recorders.method_arguments(field, integrator, tolerance),
             tolerance,
             saves,
             log_horizon,

@@ -356,6 +356,16 @@ def summed(rows: Any) -> Any:
 
 
 @kernel
+def mixed(e: Any, x: Any, at: int, start: Any) -> Any:
+    """``start`` plus the eight numbers from x[at] on, each times its lanes in ``e``."""
+    f = fma(e[0], each(x, at), fma(e[2], each(x, at + 2), start))
+    g = fma(e[1], each(x, at + 1), e[3] * each(x, at + 3))
+    f = fma(e[4], each(x, at + 4), fma(e[6], each(x, at + 6), f))
+    g = fma(e[5], each(x, at + 5), fma(e[7], each(x, at + 7), g))
+    return f + g
+
+
+@kernel
 def _power_of_two(f: Any) -> Any:
     """2**f per lane for |f| <= 1/2, relative error of the polynomial 2e-17.
 

@@ -23,6 +23,7 @@ from pipeline.sphere.lanes import (
     keep_rolled,
     kernel,
     load,
+    mixed,
     opposite,
     replace,
     splat,
@@ -49,7 +50,7 @@ def stride_of(atoms: int) -> int:
 
 def scratch_size(stride: int, dimension: int) -> int:
     """Float64s of scratch that any field over these sums needs."""
-    return 4 * stride + 3 * dimension * stride
+    return 12 * stride + 3 * dimension * stride
 
 
 # ln2 of the least relative weight: times a mass and a distance it must not become subnormal, which is slow.
@@ -157,16 +158,6 @@ def _scaled(e: Any, m: Any, j: int) -> Any:
 
 
 @kernel
-def _mixed(e: Any, x: Any, at: int, start: Any) -> Any:
-    """``start`` plus the eight numbers from x[at] on, each times its lanes in ``e``."""
-    f = fma(e[0], each(x, at), fma(e[2], each(x, at + 2), start))
-    g = fma(e[1], each(x, at + 1), e[3] * each(x, at + 3))
-    f = fma(e[4], each(x, at + 4), fma(e[6], each(x, at + 6), f))
-    g = fma(e[5], each(x, at + 5), fma(e[7], each(x, at + 7), g))
-    return f + g
-
-
-@kernel
 def sphere_sums(
     x: Any,
     m: Any,
@@ -229,7 +220,7 @@ def sphere_sums(
                 store(weight, i, load(weight, i) + summed(e))
                 for k in range(dimension):
                     at = k * stride
-                    store(force, at + i, _mixed(e, x, at + j, load(force, at + i)))
+                    store(force, at + i, mixed(e, x, at + j, load(force, at + i)))
             else:
                 back = _scaled(transposed(e), m, i)
                 e = _scaled(e, m, j)
@@ -237,8 +228,8 @@ def sphere_sums(
                 store(weight, j, load(weight, j) + summed(back))
                 for k in range(dimension):
                     at = k * stride
-                    store(force, at + i, _mixed(e, x, at + j, load(force, at + i)))
-                    store(force, at + j, _mixed(back, x, at + i, load(force, at + j)))
+                    store(force, at + i, mixed(e, x, at + j, load(force, at + i)))
+                    store(force, at + j, mixed(back, x, at + i, load(force, at + j)))
     for i in range(0, stride, 8):
         along = zero
         for r in range(i, dimension * stride, stride):
