@@ -36,8 +36,6 @@ DONE, TOO_MANY_EVALUATIONS, STEP_UNDERFLOW, NOT_FINITE = 0, 1, 2, 3
 # ln of the clock's time, clusters, save times seen to, evaluations and steps before the first token moves
 FROM_THE_START = (-np.inf, 0, 0, 0, 0)
 
-_SAFETY, _SHRINK, _GROW = 0.9, 0.2, 8.0
-_PATIENCE = 60  # rejections in a row
 _SLACK = 4.0  # atoms are taken along this many e-folds before they count
 _SHED = 6.0  # after so many e-folds of the strongest pair, look again who may rest
 
@@ -235,9 +233,9 @@ def solve(
             if duration > 0.0 and duration < np.inf:
                 miss = rk.error(slopes, rates, packed, dimension, h, base, duration) / tolerance
         if not miss <= 1.0:
-            h *= max(_SHRINK, _SAFETY * miss**-0.125) if miss < np.inf else _SHRINK
+            h = rk.shorter(h, miss)
             refusals += 1
-            if refusals > _PATIENCE:
+            if refusals > rk.PATIENCE:
                 outcome = STEP_UNDERFLOW
                 break
             continue
@@ -337,10 +335,7 @@ def solve(
         rk.begin_next(slopes, size)
         ref -= np.log(rate)
         rates[0] = 1.0
-        if miss > 0.0:
-            h *= min(_GROW, max(_SHRINK, _SAFETY * miss**-0.125))
-        else:
-            h *= _GROW
+        h = rk.following(h, miss)
 
         least = among
         if coalesces and least <= closeness:

@@ -28,7 +28,6 @@ MANY = 32768  # more atoms than this are never left to them: their pairs would t
 INACCURATE = 4  # an outcome, beside those of `adaptive`
 HANDED_OVER = -1
 
-_SAFETY, _SHRINK, _GROW, _PATIENCE = 0.9, 0.2, 8.0, 60
 _WORTH = 0.98  # atoms coalesce when this share of them or less would be left
 _FINE = 2.0**-26  # of a step: how finely a change of the number of clusters is pinned down
 _SINGLY = 8  # if so many clusters or fewer are lost, they are followed one by one
@@ -163,9 +162,9 @@ def follow(crowd: Any, place: NDArray[np.float64], task: Task) -> Reached:
         evaluations += rk.STAGES - 1
         miss = rk.error(slopes, rates, crowd.stride, crowd.coordinates, h, clock, h) / task.tolerance
         if not miss <= 1.0:
-            h *= max(_SHRINK, _SAFETY * miss**-0.125) if miss < np.inf else _SHRINK
+            h = rk.shorter(h, miss)
             refusals += 1
-            if refusals > _PATIENCE:
+            if refusals > rk.PATIENCE:
                 outcome = STEP_UNDERFLOW
                 break
             continue
@@ -209,7 +208,7 @@ def follow(crowd: Any, place: NDArray[np.float64], task: Task) -> Reached:
         # the next step begins where this one ended
         start, end = end, start
         rk.begin_next(slopes, size)
-        h *= min(_GROW, max(_SHRINK, _SAFETY * max(miss, 1e-30) ** -0.125))
+        h = rk.following(h, miss)
         fewer, place = crowd.coalesced(start, task.chord, (steps * 0.6180339887498949) % 1.0)
         if fewer.atoms <= max(_WORTH * crowd.atoms, FEW):
             crowd, start = fewer, place

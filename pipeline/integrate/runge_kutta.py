@@ -21,6 +21,8 @@ LAST = STAGES  # the slope at the end of the step, which is the next step's firs
 EXTRA = (13, 14, 15)  # stages that only the interpolant needs
 ALL_STAGES = 16
 DEGREE = 7
+PATIENCE = 60  # refusals in a row before a step counts as impossible
+_SAFETY, _SHRINK, _GROW = 0.9, 0.2, 8.0
 _TINY = 1e-300  # keeps 0 / 0 out of atoms at rest
 
 _A = np.zeros((ALL_STAGES, ALL_STAGES))
@@ -114,6 +116,18 @@ def error(
     if e5 != 0.0 or e3 != 0.0:
         lapse = e5 * e5 / np.sqrt(e5 * e5 + 0.01 * e3 * e3)
     return h * max(np.sqrt(highest(worst)), lapse / (before + duration))  # type: ignore[no-any-return]
+
+
+@kernel
+def shorter(h: float, miss: float) -> float:
+    """The step to try after one that was refused, its error ``miss`` times what is allowed."""
+    return h * max(_SHRINK, _SAFETY * miss**-0.125) if miss < np.inf else h * _SHRINK
+
+
+@kernel
+def following(h: float, miss: float) -> float:
+    """The step to try after one that was accepted."""
+    return h * min(_GROW, max(_SHRINK, _SAFETY * miss**-0.125)) if miss > 0.0 else h * _GROW
 
 
 @kernel

@@ -68,7 +68,7 @@ def attention_sums(
         for row in range(8):
             log_total[i + row] = scores[8 * (i + row) + row]  # for now its own score
         for j in range(atoms):
-            e = exp(load(scores, 8 * j) - best) * m[j]
+            e = exp(load(scores, 8 * j) - best) * each(m, j)
             if not with_self:
                 e = replace(e, j - i, 0.0)
             store(scores, 8 * j, e)

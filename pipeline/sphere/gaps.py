@@ -173,14 +173,14 @@ def mass_together(x: Any, m: Any, atoms: int, stride: int, dimension: int, delta
             if i == j:
                 h = _but_own(h, rows, j)
             near = (
-                where_not_above(h[0], delta, splat(m[i])),
-                where_not_above(h[1], delta, splat(m[i + 1])),
-                where_not_above(h[2], delta, splat(m[i + 2])),
-                where_not_above(h[3], delta, splat(m[i + 3])),
-                where_not_above(h[4], delta, splat(m[i + 4])),
-                where_not_above(h[5], delta, splat(m[i + 5])),
-                where_not_above(h[6], delta, splat(m[i + 6])),
-                where_not_above(h[7], delta, splat(m[i + 7])),
+                where_not_above(h[0], delta, each(m, i)),
+                where_not_above(h[1], delta, each(m, i + 1)),
+                where_not_above(h[2], delta, each(m, i + 2)),
+                where_not_above(h[3], delta, each(m, i + 3)),
+                where_not_above(h[4], delta, each(m, i + 4)),
+                where_not_above(h[5], delta, each(m, i + 5)),
+                where_not_above(h[6], delta, each(m, i + 6)),
+                where_not_above(h[7], delta, each(m, i + 7)),
             )
             # beyond the block on the diagonal each pair is met once and stands for both orders
             result = fma(summed(near), load(m, j) * (1.0 if i == j else 2.0), result)
@@ -195,14 +195,14 @@ def interaction(x: Any, m: Any, atoms: int, stride: int, dimension: int, beta: f
         for j in range(i, stride, 8):
             h = _block(x, _rows(i), j, stride, dimension)
             weighted = (
-                exp(h[0] * -beta) * m[i],
-                exp(h[1] * -beta) * m[i + 1],
-                exp(h[2] * -beta) * m[i + 2],
-                exp(h[3] * -beta) * m[i + 3],
-                exp(h[4] * -beta) * m[i + 4],
-                exp(h[5] * -beta) * m[i + 5],
-                exp(h[6] * -beta) * m[i + 6],
-                exp(h[7] * -beta) * m[i + 7],
+                exp(h[0] * -beta) * each(m, i),
+                exp(h[1] * -beta) * each(m, i + 1),
+                exp(h[2] * -beta) * each(m, i + 2),
+                exp(h[3] * -beta) * each(m, i + 3),
+                exp(h[4] * -beta) * each(m, i + 4),
+                exp(h[5] * -beta) * each(m, i + 5),
+                exp(h[6] * -beta) * each(m, i + 6),
+                exp(h[7] * -beta) * each(m, i + 7),
             )
             result = fma(summed(weighted), load(m, j) * (1.0 if i == j else 2.0), result)
     return total(result)  # type: ignore[no-any-return]
