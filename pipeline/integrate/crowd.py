@@ -109,7 +109,8 @@ class Step:
         i, j = pair
 
         def excess(theta: float) -> float:
-            return math.log(self.crowd.gap(self._atom(i, theta), self._atom(j, theta)) / self.delta)
+            gap = self.crowd.gap(self._atom(i, theta), self._atom(j, theta))
+            return math.log(max(gap, 1e-300) / self.delta)
 
         if excess(low) <= 0.0 or excess(high) > 0.0:  # a rounding error off
             return low if excess(low) <= 0.0 else high

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import platform
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import mpmath as mp
@@ -66,6 +71,35 @@ def test_exponentials_saturate_beyond_their_range():
     np.testing.assert_allclose(natural[x > 708], np.exp(708.0), rtol=4e-16)
     np.testing.assert_array_equal(binary[x < -900], 2.0**-900)
     np.testing.assert_array_equal(binary[x > 1022], 2.0**1022)
+
+
+FINGERPRINT = """
+import hashlib
+import numpy as np
+from tests import reference
+from tests.physics import test_kernels as kernels
+
+x = np.random.default_rng(0).uniform(-708, 708, 4096)
+found = [*kernels.evaluated(x)]
+for d in (2, 3, 17):
+    tokens, mass = reference.random_tokens(21, d, 0), np.linspace(1, 2, 21)
+    found += kernels.summed(tokens, mass, 7.0, 1.0)
+print(hashlib.sha256(b"".join(array.tobytes() for array in found)).hexdigest())
+"""
+
+
+def test_a_processor_with_narrower_registers_gives_the_same_bits(tmp_path: Path):
+    """Tables are looked up by one instruction where there are 512 bits, entry by entry elsewhere."""
+    prints = []
+    narrow = {"NUMBA_CPU_NAME": "haswell", "NUMBA_CPU_FEATURES": "+avx,+avx2,+fma,+sse4.2,+popcnt,+bmi,+bmi2"}
+    for choice in ({}, narrow) if platform.machine() == "x86_64" else ({},):
+        environment = os.environ | choice | {"NUMBA_CACHE_DIR": str(tmp_path / f"{len(prints)}")}
+        ran = subprocess.run(
+            [sys.executable, "-c", FINGERPRINT], env=environment, capture_output=True, text=True, check=False
+        )
+        assert ran.returncode == 0, ran.stderr
+        prints.append(ran.stdout)
+    assert len(set(prints)) == 1
 
 
 def laid_out(x: np.ndarray, m: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
