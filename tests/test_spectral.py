@@ -180,6 +180,22 @@ def test_a_trajectory_by_spectral_sums_is_that_by_sums_over_pairs(d: int, name: 
     assert np.abs(times[finite] - expected[finite]).max() < 1e-6
 
 
+@pytest.mark.parametrize(("d", "n", "seed", "end"), [(2, 1325, 9, 12.0), (3, 1200, 0, 12.0)])
+def test_clusters_that_part_while_others_meet_are_dated_like_those_of_pairs(
+    d: int, n: int, seed: int, end: float
+) -> None:
+    """At beta = 0 tokens behind the mean part for a while, so the number of clusters rises in between."""
+    fast, slow = (
+        observed(initial_tokens(3, n, d, seed), 0.0, Adaptive(sum=kind), name="sa", end=end, kept=40)
+        for kind in ("spectral", "direct")
+    )
+    times, expected = fast["log_time_to_clusters"], slow["log_time_to_clusters"]
+    finite = np.isfinite(expected)
+    assert finite.sum() >= 10
+    assert np.array_equal(times[~finite], expected[~finite])
+    assert np.abs(times[finite] - expected[finite]).max() < 1e-6
+
+
 @pytest.mark.parametrize("d", [2, 3])
 def test_the_few_atoms_left_go_on_to_consensus(d: int) -> None:
     tokens = initial_tokens(0, 1200, d, 1)

@@ -90,20 +90,23 @@ class Step:
         """How many clusters there are then, and in which each atom is."""
         return self.crowd.clusters(self.place(theta), self.delta)  # type: ignore[no-any-return]
 
-    def first_meeting(self, low: float, high: float, labels: NDArray[np.int64]) -> float | None:
-        """When the first two atoms of different ``labels``, all apart at ``low``, meet; None: after ``high``.
+    def meet(self, theta: float, labels: NDArray[np.int64]) -> bool:
+        """Whether any two atoms are together then though their labels differ."""
+        return self.crowd.meeting(self.place(theta), labels, self.delta) is not None
+
+    def first_meeting(self, low: float, high: float, labels: NDArray[np.int64]) -> float:
+        """When the first two atoms of different ``labels`` meet: all are apart at ``low``, not at ``high``.
 
         Whoever is closest at the end of an interval met within it; before that meeting others may have met.
         """
-        met = None
-        while True:
+        met = high
+        while high > low:
             pair = self.crowd.meeting(self.place(high), labels, self.delta)
             if pair is None:
-                return met
-            met = high = self._meeting(pair, low, high)
-            if high - low <= _FINE:
-                return met
-            high -= _FINE
+                break
+            met = self._meeting(pair, low, high)
+            high = met - _FINE
+        return met
 
     def _meeting(self, pair: tuple[int, int], low: float, high: float) -> float:
         i, j = pair
@@ -192,7 +195,8 @@ def follow(crowd: Any, place: NDArray[np.float64], task: Task) -> Reached:
             step = Step(crowd, start, coefficients, trial, task.delta)
             if until < 1.0:
                 after, labels_after = step.clusters(until)
-            for theta, before, then in changes(step, until, (clusters, labels), after, task.clusters_kept):
+            ends = (clusters, labels), (after, labels_after)
+            for theta, before, then in changes(step, until, *ends, task.clusters_kept):
                 task.on_clusters(math.log(clock + theta * h) + task.offset, before, then)
             while index < due:
                 theta = (saves[index] - clock) / h
@@ -250,47 +254,46 @@ Partition = tuple[int, NDArray[np.int64]]  # how many clusters, and in which eac
 
 
 def changes(
-    step: Step, until: float, before: Partition, after: int, kept: int
+    step: Step, until: float, before: Partition, after: Partition, kept: int
 ) -> list[tuple[float, int, int]]:
     """Changes (theta, before, after) of the number of clusters within a step, in order of time.
 
-    Exact for the last fall below each number of at most ``kept`` that shows at one of the moments looked at;
-    other changes are dated to the end of their interval.
+    Falls to at most ``kept`` are exact if later moments that are looked at show no more clusters; other
+    changes are dated to the end of their interval. Unseen are only clusters that part and rejoin between two
+    moments.
     """
     moments = [0.0, 0.25 * until, 0.5 * until, 0.75 * until, until]
-    seen = [before, *(step.clusters(theta) for theta in moments[1:-1])]
-    counts = [count for count, _ in seen] + [after]
+    seen = [before, *(step.clusters(theta) for theta in moments[1:-1]), after]
     found: list[tuple[float, int, int]] = []
-    most = after  # from here on there are no more clusters than this
-    for q in reversed(range(len(seen))):
-        more, fewer = counts[q], counts[q + 1]
-        if more > max(most, fewer) and fewer <= kept:
-            found = _falls(step, moments[q], moments[q + 1], seen[q], fewer, kept) + found
+    most = 0  # from here on there are no more clusters than this
+    for q in reversed(range(len(seen) - 1)):
+        (more, _), (fewer, _) = seen[q], seen[q + 1]
+        most = max(most, fewer)
+        if max(more, fewer) >= most:
+            found = _between(step, moments[q], moments[q + 1], seen[q], seen[q + 1], kept) + found
         elif more != fewer:
             found = [(moments[q + 1], more, fewer), *found]
-        most = max(most, more)
     return found
 
 
-def _falls(
-    step: Step, low: float, high: float, before: Partition, fewer: int, kept: int
+def _between(
+    step: Step, low: float, high: float, before: Partition, after: Partition, kept: int
 ) -> list[tuple[float, int, int]]:
-    """Pin a fall of the number of clusters down to single moments: by halves while it is large."""
-    more, labels = before
-    if more == fewer:
-        return []
-    if more < fewer or fewer > kept or high - low < _FINE:
-        return [(high, more, fewer)]
-    if more - fewer > _SINGLY:
+    """Pin changes down to single moments: by halves while clusters both meet and part, or many meet."""
+    (more, labels), (fewer, labels_after) = before, after
+    at_the_end = [(high, more, fewer)] if more != fewer else []
+    if np.array_equal(labels, labels_after) or min(more, fewer) > kept or high - low < _FINE:
+        return at_the_end
+    if not step.meet(high, labels):
+        return at_the_end
+    if more - fewer > _SINGLY or step.meet(low, labels_after):
         middle = 0.5 * (low + high)
         between = step.clusters(middle)
-        return _falls(step, low, middle, before, between[0], kept) + _falls(
-            step, middle, high, between, fewer, kept
+        return _between(step, low, middle, before, between, kept) + _between(
+            step, middle, high, between, after, kept
         )
     met = step.first_meeting(low, high, labels)
-    if met is None:
-        return [(high, more, fewer)]
     then = min(met + _FINE, high)
-    after = step.clusters(then)
-    change = [(met, more, after[0])] if after[0] != more else []
-    return change + _falls(step, then, high, after, fewer, kept)
+    joined = step.clusters(then)
+    change = [(met, more, joined[0])] if joined[0] != more else []
+    return change + _between(step, then, high, joined, after, kept)

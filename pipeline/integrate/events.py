@@ -215,7 +215,11 @@ def flip(together: Any, atoms: int, labels: Any, queue: Any, i: int, j: int, clu
         return clusters
     together[i, j] = False
     together[j, i] = False
-    # does j still reach i? a fresh label for what j reaches tells
+    # does j still reach i? mostly by somebody near both
+    for q in range(atoms):
+        if together[i, q] and together[j, q]:
+            return clusters
+    # else a fresh label for what j reaches tells
     old, fresh = labels[i], labels.size
     gaps.spread_label(together, atoms, j, fresh, labels, queue)
     parted = labels[i] != fresh

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.sphere.lanes import each, exp, fma, kernel, larger, load, mixed, replace, splat, store
+from pipeline.sphere.exponential import exp
+from pipeline.sphere.lanes import each, fma, kernel, larger, load, mixed, replace, splat, store
 
 
 @kernel

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from pipeline.sphere.exponential import exp
 from pipeline.sphere.lanes import (
     each,
-    exp,
     fma,
     kernel,
     load,

@@ -14,10 +14,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from pipeline.sphere.exponential import LOG2_E, exp2
 from pipeline.sphere.lanes import (
-    LOG2_E,
     each,
-    exp2,
     fma,
     fnma,
     keep_rolled,

@@ -20,15 +20,15 @@ from pipeline import observe
 from pipeline.dynamics import Dynamics
 from pipeline.integrate import Adaptive, Layers, layers, workspace
 from pipeline.observe.record import TIME_RESOLVED
-from pipeline.sphere import lanes, pairs
+from pipeline.sphere import exponential, lanes, pairs
 from tests import reference
 
 
 @njit
 def exponentials(x: Any, natural: Any, binary: Any, least: float) -> None:
     for r in range(0, x.size, 8):
-        lanes.store(natural, r, lanes.exp(lanes.load(x, r)))
-        lanes.store(binary, r, lanes.exp2(lanes.load(x, r), least))
+        lanes.store(natural, r, exponential.exp(lanes.load(x, r)))
+        lanes.store(binary, r, exponential.exp2(lanes.load(x, r), least))
 
 
 def evaluated(x: np.ndarray, least: float = -1021.0) -> tuple[np.ndarray, np.ndarray]:
