@@ -153,9 +153,10 @@ def _computed(
     tokens: functools._lru_cache_wrapper[NDArray[np.float64]],
 ) -> Iterator[tuple[list[Place], dict[str, NDArray[np.generic]], list[str]]]:
     """Cells, their values, and their reasons: empty, or why the cell failed."""
+    seeds, of_cell = np.unique([s for _, s in places], return_inverse=True)
     try:
         found = observe.observe_cells(
-            np.stack([tokens(block.seed[s]) for _, s in places]),
+            np.stack([tokens(block.seed[s]) for s in seeds])[of_cell],
             np.array([block.beta[b] for b, _ in places]),
             dynamics=recipe.dynamics,
             integrator=recipe.integrator,
@@ -191,7 +192,7 @@ def _reasons(outcomes: NDArray[np.generic], values: Mapping[str, NDArray[np.gene
         for outcome in outcomes.tolist()
     ]
     for name, value in values.items():
-        if schema.VARIABLES[name].is_float:
+        if schema.VARIABLES[name].is_float and np.isnan(value).any():
             for i in np.unique(np.nonzero(np.isnan(value))[0]):
                 reasons[i] = reasons[i] or f"{name} is not a number"
     return reasons

@@ -105,7 +105,9 @@ def write_block(path: str | Path, block: xr.Dataset) -> Index:
     _record_failures(opened.stored.path, index, block)
     for name in sorted(opened.moulds, key=lambda name: name == schema.STATUS):
         record = schema.VARIABLES[name]
-        data = block[name].transpose(*record.dims).to_numpy().astype(record.dtype, casting="same_kind")
+        # a variable without its coordinates: with them each step would make them anew
+        data = block.variables[name].transpose(*record.dims).to_numpy()
+        data = data.astype(record.dtype, casting="same_kind", copy=False)
         layout.replace(shard_file(opened.stored.path, name, index), _cast(opened, name, data))
     return index
 
@@ -123,7 +125,7 @@ def _placed(opened: _Opened, block: xr.Dataset) -> Index:
     """The index of a block, from its labels."""
     index = []
     for dim, step in zip(schema.CELL_DIMS, (1, 1, *opened.stored.block), strict=True):
-        labels, axis = block[dim].to_numpy(), opened.labels[dim]
+        labels, axis = block.variables[dim].to_numpy(), opened.labels[dim]
         start = int(np.searchsorted(axis, labels[0]))
         stop = start + len(labels)
         whole = start % step == 0 and (len(labels) == step or stop == len(axis))
@@ -180,7 +182,8 @@ def _failures_file(path: Path, index: Index) -> Path:
 def _record_failures(path: Path, index: Index, block: xr.Dataset) -> None:
     target = _failures_file(path, index)
     target.unlink(missing_ok=True)
-    failed = np.argwhere(block[schema.STATUS].transpose(*schema.CELL_DIMS).to_numpy() == schema.FAILED)
+    status = block.variables[schema.STATUS].transpose(*schema.CELL_DIMS).to_numpy()
+    failed = np.argwhere(status == schema.FAILED)
     if not len(failed):
         return
     errors = block[schema.ERROR].transpose(*schema.CELL_DIMS).to_numpy()
