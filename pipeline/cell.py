@@ -192,7 +192,7 @@ def _reasons(outcomes: NDArray[np.generic], values: Mapping[str, NDArray[np.gene
         for outcome in outcomes.tolist()
     ]
     for name, value in values.items():
-        if schema.VARIABLES[name].is_float and np.isnan(value).any():
+        if schema.VARIABLES[name].is_float:
             for i in np.unique(np.nonzero(np.isnan(value))[0]):
                 reasons[i] = reasons[i] or f"{name} is not a number"
     return reasons

@@ -28,6 +28,8 @@ MANY = 32768  # more atoms than this are never left to them: their pairs would t
 INACCURATE = 4  # an outcome, beside those of `adaptive`
 HANDED_OVER = -1
 
+Partition = tuple[int, NDArray[np.int64]]  # how many clusters, and in which each atom is
+
 _WORTH = 0.98  # atoms coalesce when this share of them or less would be left
 _FINE = 2.0**-26  # of a step: how finely a change of the number of clusters is pinned down
 _SINGLY = 8  # if so many clusters or fewer are lost, they are followed one by one
@@ -86,26 +88,28 @@ class Step:
         self.crowd.settle(self.out)
         return self.out
 
-    def clusters(self, theta: float) -> tuple[int, NDArray[np.int64]]:
-        """How many clusters there are then, and in which each atom is."""
+    def clusters(self, theta: float) -> Partition:
+        """The clusters then."""
         return self.crowd.clusters(self.place(theta), self.delta)  # type: ignore[no-any-return]
 
-    def meet(self, theta: float, labels: NDArray[np.int64]) -> bool:
-        """Whether any two atoms are together then though their labels differ."""
-        return self.crowd.meeting(self.place(theta), labels, self.delta) is not None
+    def meeting(self, theta: float, labels: NDArray[np.int64]) -> tuple[int, int] | None:
+        """The closest two atoms that are together then though their labels differ, if there are any."""
+        return self.crowd.meeting(self.place(theta), labels, self.delta)  # type: ignore[no-any-return]
 
-    def first_meeting(self, low: float, high: float, labels: NDArray[np.int64]) -> float:
-        """When the first two atoms of different ``labels`` meet: all are apart at ``low``, not at ``high``.
+    def first_meeting(
+        self, low: float, labels: NDArray[np.int64], high: float, pair: tuple[int, int]
+    ) -> float:
+        """When the first two atoms of different ``labels``, all apart at ``low``, meet.
 
+        ``pair``: the closest two at ``high``, which have met.
         Whoever is closest at the end of an interval met within it; before that meeting others may have met.
         """
+        earlier: tuple[int, int] | None = pair
         met = high
-        while high > low:
-            pair = self.crowd.meeting(self.place(high), labels, self.delta)
-            if pair is None:
-                break
-            met = self._meeting(pair, low, high)
+        while earlier is not None:
+            met = self._meeting(earlier, low, high)
             high = met - _FINE
+            earlier = self.meeting(high, labels) if high > low else None
         return met
 
     def _meeting(self, pair: tuple[int, int], low: float, high: float) -> float:
@@ -250,9 +254,6 @@ def _stage(
     return task.velocity(crowd, place, slopes[at : at + size])
 
 
-Partition = tuple[int, NDArray[np.int64]]  # how many clusters, and in which each atom is
-
-
 def changes(
     step: Step, until: float, before: Partition, after: Partition, kept: int
 ) -> list[tuple[float, int, int]]:
@@ -284,15 +285,16 @@ def _between(
     at_the_end = [(high, more, fewer)] if more != fewer else []
     if np.array_equal(labels, labels_after) or min(more, fewer) > kept or high - low < _FINE:
         return at_the_end
-    if not step.meet(high, labels):
+    pair = step.meeting(high, labels)
+    if pair is None:
         return at_the_end
-    if more - fewer > _SINGLY or step.meet(low, labels_after):
+    if more - fewer > _SINGLY or step.meeting(low, labels_after) is not None:
         middle = 0.5 * (low + high)
         between = step.clusters(middle)
         return _between(step, low, middle, before, between, kept) + _between(
             step, middle, high, between, after, kept
         )
-    met = step.first_meeting(low, high, labels)
+    met = step.first_meeting(low, labels, high, pair)
     then = min(met + _FINE, high)
     joined = step.clusters(then)
     change = [(met, more, joined[0])] if joined[0] != more else []

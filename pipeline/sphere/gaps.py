@@ -48,16 +48,6 @@ def _gaps(x: Any, i: int, j: int, stride: int, dimension: int) -> Any:
 
 
 @kernel
-def gap(x: Any, i: int, j: int, stride: int, dimension: int) -> float:
-    """The gap of one pair."""
-    squares = 0.0
-    for k in range(dimension):
-        u = x[k * stride + i] - x[k * stride + j]
-        squares += u * u
-    return 0.5 * squares
-
-
-@kernel
 def _rows(i: int) -> Any:
     return i, i + 1, i + 2, i + 3, i + 4, i + 5, i + 6, i + 7
 
